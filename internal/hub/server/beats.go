@@ -11,7 +11,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// addBeats adds the watch that counts heartbeats in Leases.
+// addBeats adds the watch for counting heartbeats in Leases.
 func addBeats(ctx context.Context, mgr manager.Manager, tracker *liveness.Tracker) error {
 	tracker.Confine(func(name string) bool {
 		namespace := kube.CoreMetadata("Namespace")

@@ -43,7 +43,7 @@ func bootstrap(c client.Client, systemNamespace string) func(context.Context) er
 	}
 }
 
-// checkRoles returns an error that names every foreign ClusterRole with the name of a hub's role.
+// checkRoles returns an error with the names of all foreign ClusterRoles in the place of the hub's.
 // It runs before the hub writes anything.
 func checkRoles(ctx context.Context, reader client.Reader) error {
 	there, err := agentroles.FindRoles(ctx, reader)

@@ -17,7 +17,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 )
 
-// addBundles adds the controllers of Bundles, and of what lets them wait or forbids them.
+// addBundles adds the controllers of Bundles, and the controllers of their delays and restrictions.
 func addBundles(ctx context.Context, mgr manager.Manager, deps controller.Deps, agents *agentbundle.Controller, stateDir string) error {
 	d := bundle.Deps{Deps: deps, IsAgents: agents.Wrote, AgentChart: agents.Content, StateDir: stateDir}
 	return errors.Join(bundle.New(d).Register(ctx, mgr),
@@ -25,8 +25,8 @@ func addBundles(ctx context.Context, mgr manager.Manager, deps controller.Deps, 
 		schedule.New(deps).Register(mgr), initgate.New(deps).Register(mgr), policy.New(deps).Register(mgr))
 }
 
-// addGitOps adds the rights of the program that reads repositories, if it runs, and the resources
-// in the status of GitRepos and HelmOps.
+// addGitOps adds the rights of the program for repositories, if it runs, and the resources in the
+// status of GitRepos and HelmOps.
 func addGitOps(ctx context.Context, mgr manager.Manager, deps controller.Deps, options Options) error {
 	if options.WithoutGitOps {
 		return nil

@@ -27,7 +27,7 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// cacheOptions keeps objects that the hub neither created nor decides on out of memory.
+// cacheOptions keeps objects out of memory if the hub neither created them nor decides on them.
 func cacheOptions(namespace string, kinds *servedkinds.Kinds) cache.Options {
 	managed := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{fleet.LabelManaged: "true"})}
 	return cache.Options{

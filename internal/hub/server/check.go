@@ -20,7 +20,7 @@ import (
 )
 
 // checkTimeout bounds a check's wait for a leader; a live leader renews its Lease at least twice in
-// that time.
+// this time.
 const checkTimeout = 20 * time.Second
 
 // newCheck returns the command muster-hub check. kubeconfig and namespace are flags of its parent.

@@ -80,7 +80,7 @@ for each member, and delivers Bundles and placements. The charts fleet-crd and f
 	return command
 }
 
-// addFlags adds the flags of all options except the namespace, which other commands share.
+// addFlags adds the flags of all options except the namespace, because other commands share it.
 func (o *Options) addFlags(to *cobra.Command) {
 	set := to.Flags()
 	set.BoolVar(&o.LeaderElect, "leader-elect", true, "elect a leader among the replicas, with a Lease in the system namespace; "+

@@ -1,7 +1,7 @@
 // Package server assembles the hub: one manager, the caches, and the one list of controllers.
 //
-// Its invariant: the hub caches whole objects only of kinds that it decides on, and metadata of all
-// other kinds that it manages.
+// Its invariant: the hub caches whole objects only of the kinds it decides on, and metadata of the
+// other kinds.
 package server
 
 import (
@@ -75,13 +75,13 @@ type Options struct {
 	// StateDir is a directory for notes about risky steps, read by the next hub in the same Pod; empty
 	// if there is none.
 	StateDir string
-	// WithoutGitOps tells that no program reads repositories.
+	// WithoutGitOps is set if no program reads repositories.
 	WithoutGitOps bool
 	// Clock is the machine's clock; the real one if nil.
 	Clock clock.Clock
 }
 
-// NewScheme returns the kinds that the hub reads and writes.
+// NewScheme returns the kinds read and written by the hub.
 func NewScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -89,7 +89,7 @@ func NewScheme() *runtime.Scheme {
 		musterv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
-			panic(err) // two types of one name: a mistake in this program
+			panic(err) // two types with one name: a bug in this program
 		}
 	}
 	return scheme
@@ -143,8 +143,8 @@ func managerOptions(restConfig *rest.Config, options Options, kinds *servedkinds
 		LeaseDuration:                 &options.Election.LeaseDuration,
 		RenewDeadline:                 &options.Election.RenewDeadline,
 		RetryPeriod:                   &options.Election.RetryPeriod,
-		// The check finds two controllers of one name in a program; here it would forbid a second hub
-		// after the first has ended.
+		// The check finds two controllers with one name in a program. Here it would forbid a second hub
+		// after the end of the first.
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	}
 	if !options.LeaderElect || options.Holder == "" {
@@ -173,7 +173,7 @@ func newDeps(ctx context.Context, mgr manager.Manager, options Options, server *
 	return deps, err
 }
 
-// setUp adds everything that runs.
+// setUp adds all controllers, caches and servers.
 func setUp(ctx context.Context, mgr manager.Manager, options Options, server *servertime.Clock, kinds *servedkinds.Kinds) error {
 	namespace := options.Namespace
 	deps, err := newDeps(ctx, mgr, options, server, kinds)
@@ -230,8 +230,8 @@ func setUp(ctx context.Context, mgr manager.Manager, options Options, server *se
 	return nil
 }
 
-// ownCAs returns the digests of the CA certificates that the hub itself trusts for its API server;
-// none if it trusts the system's.
+// ownCAs returns the digests of the hub's own CA certificates for its API server; none if it trusts
+// the system's.
 func ownCAs(restConfig *rest.Config) []string {
 	restConfig = rest.CopyConfig(restConfig)
 	if err := rest.LoadTLSFiles(restConfig); err != nil {

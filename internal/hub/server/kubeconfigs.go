@@ -11,8 +11,8 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 )
 
-// addKubeconfigs adds what reads users' kubeconfigs: manager-initiated registration, and the access
-// of other tools. They share a cache of Secrets of other owners.
+// addKubeconfigs adds the readers of users' kubeconfigs: manager-initiated registration, and the
+// access of other tools. They share a cache of Secrets of other owners.
 func addKubeconfigs(ctx context.Context, mgr manager.Manager, deps controller.Deps) error {
 	secrets, err := importer.NewSecretCache(ctx, mgr)
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 
 // Election holds the times of a leader election, as in client-go's package leaderelection.
 type Election struct {
-	// LeaseDuration is the time after the leader's last renewal of its Lease during which no other
-	// replica leads.
+	// LeaseDuration is the time after the leader's last renewal of its Lease before another replica
+	// may lead.
 	LeaseDuration time.Duration
-	// RenewDeadline bounds a leader's attempts to renew its Lease. Then the leader ends, so that no
-	// other leads beside it.
+	// RenewDeadline bounds a leader's attempts to renew its Lease. The leader then ends before another
+	// one leads.
 	RenewDeadline time.Duration
 	// RetryPeriod is the interval between the leader's renewals, and between the other replicas'
 	// checks of the Lease.
@@ -47,8 +47,8 @@ func (e Election) validate() error {
 }
 
 // holder returns a Pod's name as a leader; empty outside of one. A restarted container has the name
-// of the previous one in its Pod, and continues at once as the leader. That is safe because the
-// kubelet starts it only after all processes of the previous one have ended. No other Pod ever has
+// of the previous one in its Pod, and continues at once as the leader. This is safe, because the
+// kubelet starts it only after the end of all processes of the previous one. No other Pod ever has
 // this UID, even one of the same name.
 func holder(podName, podUID string) string {
 	if podName == "" || podUID == "" {

@@ -39,7 +39,7 @@ func (c *Controller) write(ctx context.Context, o observed) (err error) {
 		err = c.Client.Update(ctx, bundle, kube.FieldOwner)
 	}
 	if apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) && !kube.NotServed(err) {
-		return nil // the resulting event wakes the Cluster
+		return nil // the resulting event enqueues the Cluster
 	}
 	if err != nil {
 		return fmt.Errorf("writing Bundle %s/%s: %w", bundle.Namespace, bundle.Name, err)
@@ -49,8 +49,8 @@ func (c *Controller) write(ctx context.Context, o observed) (err error) {
 }
 
 // remove deletes the Bundle. The agent leaves the release to its next manager. The Bundle of
-// Rancher Fleet's hub goes once Muster's agent acts: it would install the other agent in the
-// place of Muster's.
+// Rancher Fleet's hub is deleted once Muster's agent acts: it would install the other agent in its
+// place.
 func (c *Controller) remove(ctx context.Context, o observed) error {
 	if o.bundle == nil || o.bundle.DeletionTimestamp != nil {
 		return nil

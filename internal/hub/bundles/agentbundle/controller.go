@@ -7,11 +7,11 @@
 // BundleDeployments member-agent of MemberClusters with their Content, and the condition
 // AgentUpToDate. Its invariants:
 //
-//   - No new version is sent once a tenth of the agents that have tried it failed, in more than
-//     one workspace.
-//   - A failure that concerns one agent, or one workspace, stops no other.
+//   - The hub sends no new version once it failed on a tenth of its trials, in more than one
+//     workspace.
+//   - A failure of one agent, or in one workspace, stops no other.
 //   - Nothing is written without a change.
-//   - Agents of other projects, and agents with the opt-out label, are sent nothing.
+//   - Agents of other projects, and agents with the opt-out label, receive nothing.
 package agentbundle
 
 import (
@@ -78,9 +78,8 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
-// ofName wakes the Cluster whose agent Bundle would have the name of a Bundle without an owner:
-// its agent Bundle may have been deleted. A long Cluster name is cut in the Bundle's name; such a
-// Cluster wakes later.
+// ofName enqueues the Cluster for the name of an ownerless Bundle: its agent Bundle may have been
+// deleted. Long Cluster names are shortened in the Bundle's name; such a Cluster is enqueued later.
 func ofName(_ context.Context, bundle client.Object) []reconcile.Request {
 	cluster, is := strings.CutPrefix(bundle.GetName(), naming.AgentBundlePrefix+"-")
 	if !is || metav1.GetControllerOf(bundle) != nil {
@@ -93,7 +92,7 @@ func ofName(_ context.Context, bundle client.Object) []reconcile.Request {
 // updates the condition.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	if c.Config.Current().Unknown {
-		return ctrl.Result{}, nil // a change of the settings wakes the Cluster
+		return ctrl.Result{}, nil // a change of the settings enqueues the Cluster
 	}
 	if err := c.start(ctx, c.observeAll); err != nil {
 		return ctrl.Result{}, err
@@ -134,7 +133,7 @@ func (c *Controller) observeAll(ctx context.Context) (map[types.NamespacedName]a
 	return agents, nil
 }
 
-// ours reports whether the hub manages a Cluster and the Cluster is not leaving.
+// ours reports whether the hub manages a Cluster, and the Cluster stays.
 func ours(cluster *fleet.Cluster) bool {
 	return cluster.DeletionTimestamp == nil && cluster.Labels[fleet.LabelClusterManagement] == ""
 }

@@ -32,7 +32,7 @@ const (
 	// annotationSettings on a Bundle is the digest of the agent's settings, in the importer's
 	// form.
 	annotationSettings = "muster/agent-settings"
-	// hasResources is the cache's annotation on a Bundle whose resources it drops. No object of
+	// hasResources is the cache's annotation on a Bundle without its dropped resources. No object of
 	// an API server has an annotation with a space in its name.
 	hasResources = "has resources"
 	// charts is the number of packed charts kept, one for each of the hub's last settings.
@@ -49,8 +49,8 @@ func NoteResources(bundle *fleet.Bundle) {
 	}
 }
 
-// versionOf returns the version that a cached Bundle holds, regardless of its label. A Bundle
-// with resources of its own has no version.
+// versionOf returns the version in a cached Bundle, regardless of its label. A Bundle with
+// resources of its own has no version.
 func versionOf(bundle *fleet.Bundle) (version, error) {
 	if _, has := bundle.Annotations[hasResources]; has || bundle.Spec.ContentsID == "" {
 		return version{}, nil

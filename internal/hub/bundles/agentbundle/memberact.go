@@ -53,8 +53,8 @@ func (c *MemberController) regrant(ctx context.Context, o observedMember) error 
 	return c.GrantContents(ctx, o.Namespace, namespace.UID)
 }
 
-// write makes the BundleDeployment match the desired one. The account of the member may read its
-// Content first.
+// write makes the BundleDeployment match the desired one. It first lets the account of the member
+// read its Content.
 func (c *MemberController) write(ctx context.Context, o observedMember) error {
 	state, namespace, err := o.ObserveNamespace(ctx, c.Client)
 	if err != nil || state != membernamespace.NamespaceOurs {
@@ -78,7 +78,7 @@ func (c *MemberController) write(ctx context.Context, o observedMember) error {
 	}
 	if apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) && !kube.NotServed(err) ||
 		apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return nil // the resulting event wakes the MemberCluster
+		return nil // the resulting event enqueues the MemberCluster
 	}
 	if err != nil {
 		return fmt.Errorf("writing BundleDeployment %s/%s: %w", wanted.Namespace, wanted.Name, err)
@@ -145,13 +145,13 @@ func (o observedMember) describe(d decision, failed []types.NamespacedName, fail
 }
 
 // maxMemberMessage bounds the message of the condition, in bytes. The definition of MemberCluster
-// permits 2048 characters, including the dots that end a shortened message.
+// permits 2048 characters, including the dots at the end of a shortened message.
 const maxMemberMessage = 2045
 
-// upgradeMember is the command that upgrades the agent of a MemberCluster by hand.
+// upgradeMember is the command to upgrade the agent of a MemberCluster by hand.
 const upgradeMember = "helm upgrade --reset-then-reuse-values --wait member-agent fleet/member-agent"
 
-// memberMessages holds the messages with other remedies than for Clusters.
+// memberMessages holds the messages for MemberClusters with their own remedies.
 var memberMessages = map[State]string{
 	Updating:   "the agent updates itself to the version and the settings of the hub",
 	Offline:    "the agent does not match the hub's settings, and gets the update when it is back",

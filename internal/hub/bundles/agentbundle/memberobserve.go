@@ -26,7 +26,7 @@ type observedMember struct {
 	agent
 	membernamespace.Member
 	mc *clusterv1beta1.MemberCluster
-	// identified is the creation time of the account whose credential the agent uses.
+	// identified is the creation time of the account behind the agent's credential.
 	identified time.Time
 	// deployment is the cached BundleDeployment; nil if there is none. desiredDeployment is the
 	// desired one, with its Content; nil if the hub does not manage the agent.

@@ -61,7 +61,7 @@ func (c *MemberController) Register(mgr ctrl.Manager) error {
 // updates the condition.
 func (c *MemberController) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	if c.Config.Current().Unknown {
-		return ctrl.Result{}, nil // a change of the settings wakes the MemberCluster
+		return ctrl.Result{}, nil // a change of the settings enqueues the MemberCluster
 	}
 	if err := c.start(ctx, c.observeAll); err != nil {
 		return ctrl.Result{}, err

@@ -146,7 +146,7 @@ func (c *Controller) observeUpdate(ctx context.Context, o *observed) error {
 	return nil
 }
 
-// outcomeOf reports whether the agent is ready with what its deployment holds, or its failure.
+// outcomeOf reports whether the agent is ready with the contents of its deployment, or its failure.
 func outcomeOf(deployment *fleet.BundleDeployment) (confirmed bool, failure string) {
 	switch rollup.StateOf(deployment) {
 	case fleet.StateReady, fleet.StateModified:
@@ -170,8 +170,8 @@ func (c *Controller) deployment(ctx context.Context, namespace, name string) (*f
 }
 
 // Wrote reports whether the hub wrote a Bundle with an agent's label. An author of Bundles in the
-// workspace can label a Bundle, make it the Cluster's, and change the hub's. But the label is the
-// digest of the Bundle's contents. No author of Bundles can write this digest to the
+// workspace can label a Bundle, make it the Cluster's, and change the hub's Bundle. But the label
+// is the digest of the Bundle's contents. No author of Bundles can write this digest to the
 // BundleDeployment in the member namespace, or make it the agent's desired version.
 func (c *Controller) Wrote(ctx context.Context, bundle *fleet.Bundle) (bool, error) {
 	label := bundle.Labels[fleet.LabelAgent]

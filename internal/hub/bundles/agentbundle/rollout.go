@@ -18,9 +18,9 @@ const agentsPerUpdate = 10
 //	         ├── in flight: sent, not confirmed                 take up the budget; a failed one stops newVersion
 //	         └── waiting, in groups with one result each        the first of a group not blocked is admitted
 //
-// It keeps counts, so that the cost of an event depends on the updates in flight and not on the
-// size of the fleet. If an event changes the decision for another agent, that agent is returned
-// for reconciliation.
+// It keeps counts, so the cost of an event depends on the updates in flight and not on the size of
+// the fleet. If an event changes the decision for another agent, rollout returns this agent for
+// reconciliation.
 type rollout struct {
 	mu     sync.Mutex
 	agents map[types.NamespacedName]agent
@@ -36,12 +36,11 @@ type rollout struct {
 	waiting  map[group]*queue
 }
 
-// change is the kind of change that an agent waits for.
+// change is the kind of change for a waiting agent.
 type change int
 
 const (
-	// joining: the agent was sent nothing before. A fault that cuts off other agents costs it
-	// nothing.
+	// joining: the agent was sent nothing before. A fault cutting off other agents costs it nothing.
 	joining change = iota
 	// ownSettings: only the agent's own settings are new, and cannot be wrong for all agents.
 	ownSettings

@@ -14,14 +14,14 @@ import (
 //	   │                                              ▼
 //	   └── confirmed: BundleDeployment ready ───── Updating ── 5 min, or an error ──► DidNotComeBack (failed)
 //
-// An update is in flight from the write of its Bundle until its BundleDeployment is ready with
-// it. An agent whose update is in flight is sent a newer version at once. An agent that is
-// offline is sent nothing until it returns.
+// An update is in flight from the write of its Bundle until its BundleDeployment is ready with it.
+// During an update in flight, the agent receives a newer version at once. An offline agent receives
+// nothing until it returns.
 
 // State is the state of a Cluster's agent, and the reason of the condition.
 type State string
 
-// The states of agents that the hub manages.
+// The states of agents under the hub's management.
 const (
 	UpToDate       State = "UpToDate"
 	Updating       State = "Updating"
@@ -35,7 +35,7 @@ const (
 	send State = "Send"
 )
 
-// The states of agents that the hub leaves alone.
+// The states of agents outside the hub's management.
 const (
 	// NotManaged: the Cluster has the opt-out label.
 	NotManaged State = "NotManaged"
@@ -45,8 +45,8 @@ const (
 	NotJoined State = "NotJoined"
 	// ForeignAgent: the agent is not Muster's.
 	ForeignAgent State = "ForeignAgent"
-	// SharedCredential: the agent uses the credential of a Rancher Fleet agent. That agent may
-	// return at any time and would deploy the Bundle.
+	// SharedCredential: the agent uses the credential of a Rancher Fleet agent. The other agent may
+	// return at any time, and would deploy the Bundle.
 	SharedCredential State = "SharedCredential"
 	// CannotBeManaged: the agent does not deploy, or its version cannot replace itself.
 	CannotBeManaged State = "CannotBeManaged"
@@ -56,8 +56,8 @@ const (
 	NameTaken State = "NameTaken"
 	// UpgradesRefused: the chart of a MemberCluster's agent refuses upgrades by the hub.
 	UpgradesRefused State = "UpgradesRefused"
-	// NoCredential: the agent of a MemberCluster keeps the token of its identity, which may not read
-	// the chart.
+	// NoCredential: the agent of a MemberCluster keeps the token of its identity, and may not read the
+	// chart.
 	NoCredential State = "NoCredential"
 )
 
@@ -81,8 +81,8 @@ type agent struct {
 	unmanaged State
 	// outside is true while the Schedules of the Cluster let nothing change.
 	outside bool
-	// online reports whether the agent sends heartbeats, lost whether they stopped. A hub that
-	// has just started knows neither. ready is the condition of the Cluster.
+	// online reports whether the agent sends heartbeats, lost whether they stopped. A newly started
+	// hub knows neither. ready is the condition of the Cluster.
 	online, lost, ready bool
 	// desired is the version the agent should have. sent is the version in its Bundle since
 	// sentAt. sent is empty if there is no Bundle, or another client changed it.
@@ -111,14 +111,14 @@ func (a agent) inFlight() bool {
 	return a.unmanaged == "" && !a.outside && a.sent != version{} && !a.confirmed
 }
 
-// failed reports whether an update failed. An update that is no longer desired cannot fail,
-// because a newer version follows it. The exception is a lost agent.
+// failed reports whether an update failed. An outdated update cannot fail, because a newer version
+// follows it. The exception is a lost agent.
 func (a agent) failed(now time.Time) bool {
 	return a.inFlight() && (a.sent == a.desired || a.lost) && (a.failure != "" || !now.Before(a.sentAt.Add(confirmTimeout)))
 }
 
-// decision is the state of an agent. behind names the agent that caused it. wake is the time when
-// the decision may change without an event.
+// decision is the state of an agent. behind names the agent behind it. wake is the time when the
+// decision may change without an event.
 type decision struct {
 	state  State
 	behind types.NamespacedName
@@ -143,7 +143,7 @@ func (a agent) decide(now time.Time) decision {
 	case a.sent == a.desired:
 		return decision{state: Updating, wake: a.sentAt.Add(confirmTimeout)}
 	case a.lost && a.inFlight() && !a.failed(now):
-		return decision{state: Offline, wake: a.sentAt.Add(confirmTimeout)} // then it may stop others
+		return decision{state: Offline, wake: a.sentAt.Add(confirmTimeout)} // it may then stop others
 	case a.lost:
 		return decision{state: Offline}
 	case !a.online:

@@ -19,8 +19,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// describe returns the condition for a decision. An agent that has not joined has no such
-// condition; the condition Ready names the reason.
+// describe returns the condition for a decision. Before an agent joins, there is no such condition;
+// the condition Ready names the reason.
 func describe(o observed, d decision, failed []types.NamespacedName, failure string) (fleet.Condition, bool) {
 	reason := d.state
 	if reason == send {
@@ -51,7 +51,7 @@ func describe(o observed, d decision, failed []types.NamespacedName, failure str
 	return kube.Condition(fleet.ConditionAgentUpToDate, reason == UpToDate, string(reason), message), true
 }
 
-// stoppedMessage names the first agent whose failure stopped the rollout, and the others.
+// stoppedMessage names the first agent with a failure, and the others.
 func stoppedMessage(kind string, behind types.NamespacedName, failed []types.NamespacedName, failure string) string {
 	return fmt.Sprintf("the agent keeps its version, because the agent of %s %s did not come back with the new version (%s): correct the "+
 		"settings or the image, or label that %s %s=true to continue without it%s",
@@ -63,7 +63,7 @@ func stoppedMessage(kind string, behind types.NamespacedName, failed []types.Nam
 func nameOf(member types.NamespacedName) string { return strings.TrimPrefix(member.String(), "/") }
 
 // reconciled returns the condition Reconciled beside AgentUpToDate. The hub writes both at once, so
-// that Reconciled costs no write of its own.
+// Reconciled costs no write of its own.
 func reconciled(agent fleet.Condition) fleet.Condition {
 	if State(agent.Reason) == NameTaken {
 		return kube.Condition(fleet.ConditionReconciled, false, agent.Reason, agent.Message)
@@ -90,7 +90,7 @@ func alsoFailed(failed []types.NamespacedName, first types.NamespacedName) strin
 	return text
 }
 
-// messages holds the messages that depend only on the state.
+// messages holds the messages determined by the state alone.
 var messages = map[State]string{
 	Updating:       "the agent updates itself, with the hub's settings and the settings of the Cluster",
 	WaitingForTurn: "the hub updates some agents at a time, and this one waits for its turn",
@@ -107,8 +107,8 @@ var messages = map[State]string{
 	Paused: "the Cluster is paused: nothing is deployed there, not the agent either",
 }
 
-// adoption is the time allowed to an agent with a new identity to become up to date. Only after
-// it does the Cluster report the opposite. Most agents are faster, which saves a write for each
+// adoption is the time allowed to an agent with a new identity to become up to date. Only after it
+// does the Cluster report the opposite. Most agents are faster. The delay saves a write for each
 // state on the way.
 const adoption = 30 * time.Second
 
@@ -120,7 +120,7 @@ func (o observed) reportIn(state State, now time.Time) time.Duration {
 	return adopting(state, o.identified, now)
 }
 
-// adopting returns the delay before the first report of an agent whose identity is new.
+// adopting returns the delay before the first report of an agent with a new identity.
 func adopting(state State, identified, now time.Time) time.Duration {
 	age := now.Sub(identified)
 	switch state {

@@ -21,17 +21,16 @@ const (
 type survey struct {
 	*rollout
 	budget int
-	// inFlight counts the updates that take up the budget. inFlightOnline is the count for agents
-	// that can only harm themselves.
+	// inFlight counts the updates within the budget. inFlightOnline is the count for agents with no
+	// effect on others.
 	inFlight, inFlightOnline int
-	// all is the trial of a version among all agents; online is limited to agents that send
-	// heartbeats.
+	// all is the trial of a version among all agents; online is limited to agents with heartbeats.
 	all, online trial
-	// silent holds the agents that went offline during their update.
+	// silent holds the agents without heartbeats since their update.
 	silent failures
 }
 
-// failures are agents whose update failed.
+// failures are agents with a failed update.
 type failures struct {
 	count int
 	// first of them by name.
@@ -50,7 +49,7 @@ func (f *failures) add(key types.NamespacedName) {
 
 // trial is the progress of sent but unconfirmed versions, by their common part.
 type trial struct {
-	// first is an agent that tries a version. tried counts such agents, and failed holds the
+	// first is one agent with a trial of a version. tried counts such agents, and failed holds the
 	// failures among them.
 	first  map[string]types.NamespacedName
 	tried  map[string]int
@@ -73,7 +72,7 @@ func (t *trial) add(key types.NamespacedName, common string, failed bool) {
 	t.failed[common].add(key)
 }
 
-// first returns the name that sorts first; other may be empty.
+// first returns the first name in sort order; other may be empty.
 func first(key, other types.NamespacedName) types.NamespacedName {
 	if other.Name == "" || compare(key, other) < 0 {
 		return key
@@ -116,7 +115,7 @@ func (r *rollout) survey() *survey {
 // spread reports whether failures affect more than one workspace, or the only one there is.
 func (s *survey) spread(f *failures) bool { return len(f.workspaces) > 1 || len(s.workspaces) == 1 }
 
-// stop returns the failures that stop a version for a group; nil if the rollout continues.
+// stop returns the failures in the way of a version for a group; nil if the rollout continues.
 func (s *survey) stop(g group) *failures {
 	if g.change != joining && s.silent.count >= s.budget {
 		return &s.silent // they have used up the budget
@@ -141,8 +140,8 @@ func (s *survey) next(g group) (types.NamespacedName, bool) {
 	return types.NamespacedName{}, false
 }
 
-// trialOf returns the trial that counts for a group. A joining agent loses nothing by a fault
-// that cuts off other agents.
+// trialOf returns the relevant trial for a group. A joining agent loses nothing by a fault cutting
+// off other agents.
 func (s *survey) trialOf(g group) trial {
 	if g.change == joining {
 		return s.online
@@ -200,7 +199,7 @@ func (s *survey) readier(g group) bool {
 	return candidate
 }
 
-// triesElsewhere reports whether an agent waits in a workspace where a version has not failed.
+// triesElsewhere reports whether an agent waits in a workspace without a failure of a version.
 func (s *survey) triesElsewhere(g group) bool {
 	for other := range s.waiting {
 		if other.common == g.common && other.change != ownSettings {
@@ -226,7 +225,7 @@ func (s *survey) admitted(key types.NamespacedName, g group) {
 	}
 }
 
-// failedWith returns the agents whose update to a version failed, sorted by name.
+// failedWith returns the agents with a failed update to a version, sorted by name.
 func (r *rollout) failedWith(common string) (names []types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// waves is the part that the controllers of both kinds of member share. Each has a rollout, and so
-// a budget, of its own.
+// waves is the common part of the controllers of both kinds of member. Each has a rollout, and so a
+// budget, of its own.
 type waves struct {
 	controller.Deps
 	chart    chart
@@ -40,12 +40,12 @@ func newWaves(deps controller.Deps, resources func(settings.Agent) ([]fleet.Bund
 
 // observation is the observation of an agent of one kind of member.
 type observation interface {
-	// inRollout returns the state of the agent that decides its turn.
+	// inRollout returns the state of the agent, as the input for its turn.
 	inRollout() agent
 	// cached returns the membership object, and the object with the sent version; nil if there is
 	// none.
 	cached() (member, sent client.Object)
-	// reportIn returns the time to wait before the first report.
+	// reportIn returns the wait before the first report.
 	reportIn(state State, now time.Time) time.Duration
 }
 
@@ -86,10 +86,10 @@ func advance[O observation](ctx context.Context, w *waves, o O, act, report func
 	if sent != nil {
 		awaited = append(awaited, sent)
 	} else if wait := w.Joins.Delay(member.GetCreationTimestamp().Time, now); wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil // an agent that was just installed is up to date
+		return ctrl.Result{RequeueAfter: wait}, nil // a newly installed agent is up to date
 	}
 	if wait := w.expected.Await(key, awaited...); wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil // the cache wakes it earlier
+		return ctrl.Result{RequeueAfter: wait}, nil // the cache enqueues it earlier
 	}
 	decided, others := w.rollout.update(key, o.inRollout(), now)
 	w.enqueue(others)

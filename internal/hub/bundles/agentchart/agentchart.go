@@ -1,5 +1,5 @@
-// Package agentchart renders the chart fleet-agent for clusters whose agent the hub itself
-// installs.
+// Package agentchart renders the chart fleet-agent for clusters with an agent installed by the hub
+// itself.
 //
 // Its invariant: the chart is the only manifest of the agent in this project. The package adds
 // only the agent's namespace and Helm's marks of a release. It removes only the marks of a Helm
@@ -101,7 +101,7 @@ func mark(object *unstructured.Unstructured, namespace string) {
 	object.SetLabels(set(labels, managedBy, "Helm"))
 }
 
-// without removes the keys that contain a text, and returns nil if none are left.
+// without removes the keys containing a text, and returns nil if none are left.
 func without(all map[string]string, text string) map[string]string {
 	maps.DeleteFunc(all, func(key, _ string) bool { return strings.Contains(key, text) })
 	if len(all) == 0 {

@@ -93,7 +93,7 @@ func setDefaults(values map[string]any, agent settings.Agent) {
 }
 
 // setMemberDefaults puts the settings of the hub into the values of the chart of MemberClusters'
-// agents, which has no value for the registry.
+// agents. This chart has no value for the registry.
 func setMemberDefaults(values map[string]any, agent settings.Agent) {
 	if agent.Image != "" {
 		of := splitImage(agent.Image)
@@ -111,9 +111,9 @@ func setMemberDefaults(values map[string]any, agent settings.Agent) {
 	}
 }
 
-// Overrides returns the values of one agent that take precedence over the user's values: the
-// settings in the spec of its Cluster. If the hub itself installed the agent, there is no user;
-// the other values of the installation are included.
+// Overrides returns the values of one agent with precedence over the user's values: the settings in
+// the spec of its Cluster. If the hub itself installed the agent, there is no user; the other
+// values of the installation are included.
 func Overrides(cluster *fleet.Cluster, clientID, namespace string, agent settings.Agent) ([]byte, error) {
 	spec, tree := cluster.Spec, map[string]any{}
 	settled := Of(cluster, clientID, agent, namespace)

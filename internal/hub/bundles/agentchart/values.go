@@ -86,19 +86,20 @@ func Of(cluster *fleet.Cluster, clientID string, agent settings.Agent, systemNam
 	return v
 }
 
-// Generation returns the value that tells two installations of the agent apart.
+// Generation returns the value that distinguishes two installations of the agent.
 func Generation(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
 // Namespace returns the namespace of the agent.
 func (v Values) Namespace() string { return v.Internal.SystemNamespace }
 
-// Hash returns a digest of the settings. It leaves out the labels, which only count at the
-// creation of a Cluster, and the Bootstrap, which the agent drops after registration.
+// Hash returns a digest of the settings. It leaves out the labels, because they count only at the
+// creation of a Cluster. It leaves out the Bootstrap, because the agent drops it after
+// registration.
 func (v Values) Hash() string {
 	v.Bootstrap, v.Labels, v.Internal.Generation = nil, nil, ""
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // plain data: a mistake in this program
+		panic(err) // plain data: only a bug in this program fails
 	}
 	return naming.Digest(text)
 }

@@ -29,8 +29,8 @@ import (
 // revert therefore takes effect in the middle of a large fleet, and other Bundles get their turn.
 const batch = 512
 
-// due returns the targets whose deployments must be created and changed now, at most one batch.
-// more reports whether others follow; the plan does not release them yet.
+// due returns the targets with deployments to create and to change now, at most one batch. more
+// reports whether others follow; the plan does not release them yet.
 func (o observed) due(p plan) (fresh, changed []int, more bool) {
 	for i, t := range o.targets {
 		switch {
@@ -46,19 +46,19 @@ func (o observed) due(p plan) (fresh, changed []int, more bool) {
 	return fresh, changed, more
 }
 
-// act writes the deployments released by the plan and other changes, at most one batch. It
-// deletes the deployments of Clusters outside the Bundle's targets. It returns the number of new
+// act writes the deployments released by the plan and other changes, at most one batch. It deletes
+// the deployments of Clusters outside the Bundle's targets. It returns the number of new
 // deployments, and reports whether more writes follow. A failed write is noted at its target, and
-// the others go on.
+// the other writes continue.
 func (c *Controller) act(ctx context.Context, o observed, p plan) (created int, more bool, err error) {
 	if err := c.replaceLost(ctx, o); err != nil || !o.valid() {
 		return 0, false, err
 	}
 	fresh, changed, more := o.due(p)
 	if len(fresh) > 0 {
-		// After a restore the cache of BundleDeployments may be ahead of the cache of Bundles. A
-		// new BundleDeployment would then be deleted a moment later. Its agent would take this
-		// for the deletion of the workload it has had all along, unknown to the snapshot.
+		// After a restore the cache of BundleDeployments may be ahead of the cache of Bundles. A new
+		// BundleDeployment would then be deleted a moment later. Its agent would take this for the
+		// deletion of a workload unknown to the snapshot.
 		if gone, err := kube.IsGone(ctx, c.Live, fleet.GroupVersion.WithKind("Bundle"), o.bundle); gone || err != nil {
 			return 0, false, err
 		}
@@ -111,7 +111,7 @@ func (c *Controller) write(ctx context.Context, o observed, t *target, released 
 		return err
 	}
 	if state != membernamespace.NamespaceOurs {
-		return nil // its controller reports it and may create it again, which requeues the Bundle
+		return nil // its controller reports it, and may create it again; the Bundle is then requeued
 	}
 	options, err := customization.Options(t.rules, o.bundle, t.matched, t.cluster)
 	if err != nil {
@@ -160,8 +160,8 @@ func (c *Controller) write(ctx context.Context, o observed, t *target, released 
 	return nil
 }
 
-// change writes an existing deployment and its copies. It removes the copies that the deployment no
-// longer names.
+// change writes an existing deployment and its copies. It removes the copies no longer named by the
+// deployment.
 func (c *Controller) change(ctx context.Context, o observed, t *target, d *fleet.BundleDeployment, released bool) error {
 	if !released {
 		return c.patch(ctx, t.deployment, d, false)
@@ -233,8 +233,7 @@ func (c *Controller) patch(ctx context.Context, before, d *fleet.BundleDeploymen
 	return c.Client.Patch(ctx, d, client.RawPatch(types.JSONPatchType, text), kube.FieldOwner)
 }
 
-// writeValues writes the Secret with the values of a deployment. has is a guess whether it
-// exists.
+// writeValues writes the Secret with the values of a deployment; exists is a guess.
 func (c *Controller) writeValues(ctx context.Context, secret *corev1.Secret, exists bool) error {
 	key := client.ObjectKeyFromObject(secret)
 	edit, edited := c.editedSecrets.Get(key) // a later edit stays noted
@@ -262,8 +261,8 @@ func (c *Controller) deleteValues(ctx context.Context, d *fleet.BundleDeployment
 	return kube.Delete(ctx, c.Client, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name}})
 }
 
-// unlessLeaving returns the error, or nil if the error only shows that the member is leaving. A
-// kind that is not served is an error: the member stays.
+// unlessLeaving returns the error, or nil if the cause is only the departure of the member. An
+// unserved kind is an error: the member stays.
 func unlessLeaving(err error) error {
 	switch {
 	case kube.NotServed(err):
@@ -274,9 +273,9 @@ func unlessLeaving(err error) error {
 	return err
 }
 
-// deleteDeployment deletes a deployment, its values first: after a crash in between, the
-// deployment still leads to the rest. The agent uninstalls once the deployment is gone. A
-// finalizer of upstream's hub goes with it, because no controller would remove it.
+// deleteDeployment deletes a deployment, its values first: after a crash in between, the deployment
+// still leads to the rest. The agent uninstalls once the deployment is gone. A finalizer of
+// upstream's hub is removed with it, because no controller would remove it.
 func (c *Controller) deleteDeployment(ctx context.Context, d *fleet.BundleDeployment, cause removal.Cause) error {
 	if err := c.recordRemoval(ctx, d); err != nil {
 		return err

@@ -16,15 +16,15 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// maxLosers limits the Clusters that a message names as losing a Bundle.
+// maxLosers limits the Clusters in a message about the removal of a Bundle.
 const maxLosers = 10
 
 // maxQuotedShare limits the quoted part of an invalid share.
 const maxQuotedShare = 20
 
-// brake returns the reason why a large removal needs a user's confirmation; "" if it may go
-// ahead. The Bundle itself has not changed. One change of a ClusterGroup, of labels or of a
-// mapping would remove it from a part of the fleet.
+// brake returns the reason why a large removal needs a user's confirmation; "" if it needs none.
+// The Bundle itself has not changed. One change of a ClusterGroup, of labels or of a mapping would
+// remove it from a part of the fleet.
 func (o observed) brake() string {
 	before := kube.FindCondition(o.bundle.Status.Conditions, fleet.ConditionProcessed)
 	held := before != nil && before.Reason == reasons.RemovalHeld // an edit of another field confirms nothing
@@ -44,7 +44,7 @@ func (o observed) brake() string {
 		o.bundle.Name, o.bundle.Namespace, o.bundle.Name, fleet.AnnotationConfirmRemoval, token)
 }
 
-// removalToken returns the value that confirms the removal of exactly these deployments.
+// removalToken returns the value to confirm the removal of exactly these deployments.
 func (o observed) removalToken() string {
 	var names []string
 	for _, one := range o.leftover {
@@ -63,15 +63,15 @@ type confirmed struct {
 	uids map[types.UID]bool
 }
 
-// holds reports whether a value confirmed the removal of all these deployments, and maybe of
-// others that are gone.
+// holds reports whether a value confirmed the removal of all these deployments, and possibly of
+// deleted ones.
 func (c confirmed) holds(value string, all []leftover) bool {
 	return value != "" && value == c.value && !slices.ContainsFunc(all, func(one leftover) bool { return !c.uids[one.deployment.UID] })
 }
 
-// confirms returns the removal confirmed by the Bundle's annotation now. It is the removal named
-// by its value, or the rest of an earlier one. A deployment that is wanted again in between is no
-// longer confirmed.
+// confirms returns the removal confirmed by the Bundle's annotation now. It is the removal named by
+// its value, or the rest of an earlier one. A deployment wanted again in between is no longer
+// confirmed.
 func (o observed) confirms() confirmed {
 	value := o.bundle.Annotations[fleet.AnnotationConfirmRemoval]
 	_, takeover := o.takes()
@@ -85,15 +85,15 @@ func (o observed) confirms() confirmed {
 	return is
 }
 
-// brakeSetting is the share of a Bundle's Clusters that may lose it without a confirmation.
+// brakeSetting is the share of a Bundle's Clusters to remove it from without a confirmation.
 type brakeSetting struct {
 	share int
 	// shareIgnored is the reason why the workspace's own share is ignored; empty if it is used.
 	shareIgnored string
 }
 
-// brakeSetting returns the setting of a workspace, or else the hub's. Like the consent to
-// mappings it is an annotation of the Namespace. Tenants cannot usually write it.
+// brakeSetting returns the setting of a workspace, or else the hub's. Like the consent to mappings
+// it is an annotation of the Namespace. Tenants usually cannot write it.
 func (c *Controller) brakeSetting(ctx context.Context, workspace string) brakeSetting {
 	setting := brakeSetting{share: c.Config.Current().RemovalShare}
 	namespace, err := c.Workspaces.Named(ctx, workspace)
@@ -118,7 +118,7 @@ func (s brakeSetting) in(namespace *metav1.PartialObjectMetadata) brakeSetting {
 	return brakeSetting{share: share}
 }
 
-// losers names the first of the Clusters that would lose the Bundle.
+// losers names the first Clusters in a removal of the Bundle.
 func (o observed) losers() string {
 	var names []string
 	for _, one := range o.leftover {

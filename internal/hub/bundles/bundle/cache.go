@@ -44,7 +44,7 @@ func WithoutResources(o any) (any, error) {
 const cachedDigest = "digest of options"
 
 // digestOf returns the digest of a spec, used to detect an edit under the same deployment ID. It
-// leaves out the fields that are compared separately.
+// leaves out the separately compared fields.
 func digestOf(spec fleet.BundleDeploymentSpec) (string, error) {
 	spec.StagedOptions, spec.StagedDeploymentID, spec.DeploymentID = fleet.BundleDeploymentOptions{}, "", ""
 	spec.Paused, spec.OffSchedule, spec.DependsOn, spec.DownstreamResourcesGeneration = false, false, nil, 0
@@ -55,8 +55,8 @@ func digestOf(spec fleet.BundleDeploymentSpec) (string, error) {
 	return naming.Digest(text)[:32], nil
 }
 
-// fromSource reports whether a deployment comes from a GitRepo or HelmOp, whose status lists its
-// resources.
+// fromSource reports whether a deployment comes from a GitRepo or HelmOp with a list of its
+// resources in the status.
 func fromSource(d *fleet.BundleDeployment) bool {
 	return d.Labels[fleet.LabelRepoName] != "" || d.Labels[fleet.LabelHelmOpName] != ""
 }

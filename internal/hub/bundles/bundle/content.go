@@ -24,7 +24,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// keepUnused is the lifetime of an unused Content. The cache never lags that far.
+// keepUnused is the lifetime of an unused Content. The cache never lags so far.
 const keepUnused = 15 * time.Second
 
 var contentKind = fleet.GroupVersion.WithKind("Content")
@@ -59,7 +59,7 @@ func newContents(deps controller.Deps) contents {
 	}
 }
 
-// share refers a Bundle to a Content that exists for another one, and reports whether it exists.
+// share refers a Bundle to a Content of another one, and reports whether it exists.
 func (c *contents) share(bundle types.NamespacedName, name string) bool {
 	c.mu.Lock()
 	there, before := c.there.Has(name), ""
@@ -108,8 +108,8 @@ func (c *contents) free(name string) {
 	}
 }
 
-// refer changes both maps, and returns the Content that the Bundle no longer refers to, or "".
-// The caller holds the lock.
+// refer changes both maps, and returns the Content without a reference from the Bundle any more, or
+// "". The caller holds the lock.
 func (c *contents) refer(bundle types.NamespacedName, name string) string {
 	before := c.desired[bundle]
 	if before == name {
@@ -135,7 +135,7 @@ func (c *contents) has(bundle types.NamespacedName) bool {
 	return c.desired[bundle] != ""
 }
 
-// lost returns the Bundles whose Content was deleted; reconciling them creates it again.
+// lost returns the Bundles with a deleted Content; reconciling them creates it again.
 func (c *contents) lost(name string) []types.NamespacedName {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -165,7 +165,7 @@ func (c *contents) register(mgr ctrl.Manager) error {
 		Complete(reconcile.Func(c.collect))
 }
 
-// enqueueLater enqueues a Content for the time when its last reference may be gone.
+// enqueueLater enqueues a Content for the likely time without references.
 func enqueueLater(q controller.Queue, name string) {
 	q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, keepUnused)
 }
@@ -184,8 +184,8 @@ func contentNames(d *fleet.BundleDeployment) map[string]bool {
 	return names
 }
 
-// collect removes a Content that has been unused for a while. It also removes a changed Content:
-// its name is the hash of the original, so it is worthless.
+// collect removes a Content after it was unused for a while. It also removes a changed Content: its
+// name is the hash of the original, so it is worthless.
 func (c *contents) collect(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	content := kube.Metadata(contentKind)
 	if err := c.Get(ctx, request.NamespacedName, content); err != nil || content.DeletionTimestamp != nil {
@@ -202,7 +202,7 @@ func (c *contents) collect(ctx context.Context, request ctrl.Request) (ctrl.Resu
 			return ctrl.Result{}, fmt.Errorf("listing the BundleDeployments of Content %s: %w", content.Name, err)
 		}
 		c.mu.Lock()
-		defer c.mu.Unlock() // until it is gone: a Bundle that needs it then creates it again
+		defer c.mu.Unlock() // until it is gone: a Bundle in need of it then creates it again
 		if len(users.Items) > 0 || c.bundles[content.Name].Len() > 0 {
 			return ctrl.Result{}, nil
 		}

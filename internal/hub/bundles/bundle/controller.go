@@ -3,9 +3,9 @@
 // each member namespace, partition by partition, and reports their states.
 //
 // It writes the status and the finalizer of Bundles, the status of BundleNamespaceMappings,
-// Contents, and BundleDeployments with the Secrets of their values. The agent owns the status of
-// a BundleDeployment, except display. Its invariant: without a change for a Cluster, nothing is
-// written for it.
+// Contents, and BundleDeployments with the Secrets of their values. The agent owns the status of a
+// BundleDeployment, except display. Its invariant: without a change for a Cluster, the hub writes
+// nothing for it.
 package bundle
 
 import (
@@ -64,13 +64,13 @@ const (
 // Deps are the dependencies of the controller.
 type Deps struct {
 	controller.Deps
-	// IsAgents reports whether the hub wrote a Bundle with an agent's label. The label alone is
-	// not trusted.
+	// IsAgents reports whether the hub wrote a Bundle with an agent's label. The hub does not trust
+	// the label alone.
 	IsAgents func(context.Context, *fleet.Bundle) (bool, error)
-	// AgentChart returns the Content with this name if the hub can create it, else nil. All
-	// Bundles of agents name it instead of having resources.
+	// AgentChart returns the Content with this name if the hub can create it, else nil. All Bundles of
+	// agents name it and have no resources.
 	AgentChart func(name string) (*fleet.Content, error)
-	// StateDir is a directory that survives a killed hub, for the next hub in its Pod; empty if
+	// StateDir is a directory for the next hub in the same Pod, after this one is killed; empty if
 	// there is none.
 	StateDir string
 }
@@ -88,8 +88,8 @@ type Controller struct {
 	lost          lost
 	journal       *journal
 	sources       *sourceWatch
-	// restricted holds the namespaces that had Policies when the hub looked last. It is complete
-	// once the hub has seen the definition of Policies in place.
+	// restricted holds the namespaces with Policies at the hub's last look. It is complete once the
+	// hub has seen the definition of Policies in place.
 	restricted     kube.Memory[string, bool]
 	policiesServed atomic.Bool
 	// computed by the key of the Bundle; one reconcile at a time uses an entry.
@@ -196,7 +196,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	if wait := c.bundleWrites.Await(request.NamespacedName, &bundle); wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil // the cache wakes it earlier
+		return ctrl.Result{RequeueAfter: wait}, nil // the cache enqueues it earlier
 	}
 	if bundle.DeletionTimestamp != nil {
 		return ctrl.Result{}, c.remove(ctx, &bundle)

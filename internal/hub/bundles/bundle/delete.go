@@ -48,8 +48,8 @@ func (c *Controller) remove(ctx context.Context, bundle *fleet.Bundle) error {
 	return nil
 }
 
-// deleteDeployments deletes the cached deployments of a Bundle and returns their number, and the
-// quarantined Clusters that keep theirs.
+// deleteDeployments deletes the cached deployments of a Bundle. It returns their number, and the
+// quarantined Clusters with kept deployments.
 func (c *Controller) deleteDeployments(ctx context.Context, bundle types.NamespacedName) (int, []*fleet.Cluster, error) {
 	deployments, err := c.deployments(ctx, bundle)
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *Controller) deleteDeployments(ctx context.Context, bundle types.Namespa
 	})
 }
 
-// keptInQuarantine returns the message about a deleted Bundle that stays for quarantined Clusters.
+// keptInQuarantine returns the message about a deleted Bundle kept for quarantined Clusters.
 func keptInQuarantine(clusters []*fleet.Cluster) string {
 	slices.SortFunc(clusters, func(a, b *fleet.Cluster) int { return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name) })
 	return fmt.Sprintf("the Bundle is being deleted, and %d quarantined Clusters keep its workload until their quarantine ends: %s",
@@ -86,7 +86,7 @@ func (c *Controller) recordRemoval(ctx context.Context, d *fleet.BundleDeploymen
 		client.ObjectKeyFromObject(d), d.UID)
 }
 
-// cleanUp deletes the deployments of a Bundle that was deleted without its finalizer.
+// cleanUp deletes the deployments of a Bundle deleted without its finalizer.
 func (c *Controller) cleanUp(ctx context.Context, key types.NamespacedName) error {
 	c.forget(key)
 	deployments, err := c.deployments(ctx, key)
@@ -125,8 +125,8 @@ func (c *Controller) reportKept(ctx context.Context, bundle *fleet.Bundle, reaso
 	return nil
 }
 
-// deleteLeftover deletes the deployments on Clusters outside the Bundle's targets. It keeps them
-// if the definition of a kind that selects Clusters was deleted.
+// deleteLeftover deletes the deployments on Clusters outside the Bundle's targets. It keeps them if
+// the definition of a kind in their selection was deleted.
 func (c *Controller) deleteLeftover(ctx context.Context, leftover []leftover) error {
 	if len(leftover) == 0 {
 		return nil
@@ -142,7 +142,7 @@ func (c *Controller) deleteLeftover(ctx context.Context, leftover []leftover) er
 	return forEach(ctx, len(leftover), writers, func(i int) error {
 		one := leftover[i]
 		if removable, _, err := c.confined(ctx, []*fleet.BundleDeployment{one.deployment}); err != nil || len(removable) == 0 {
-			return err // a Cluster that the Bundle does not reach any more may be quarantined
+			return err // a Cluster no longer reached by the Bundle may be quarantined
 		}
 		return c.deleteDeployment(ctx, one.deployment, one.cause)
 	})

@@ -45,8 +45,8 @@ func dependencyKeys(o client.Object) (keys []string) {
 	return keys
 }
 
-// findEndless returns the circle of dependsOn through a Bundle, or a missing Bundle that it names.
-// Dependencies are in its workspace.
+// findEndless returns the circle of dependsOn through a Bundle, or a missing Bundle among its
+// dependencies. Dependencies are in its workspace.
 func (c *Controller) findEndless(ctx context.Context, bundle *fleet.Bundle) (*endless, error) {
 	if len(bundle.Spec.DependsOn) == 0 {
 		return nil, nil
@@ -94,7 +94,7 @@ func (c *Controller) findEndless(ctx context.Context, bundle *fleet.Bundle) (*en
 	return nil, nil
 }
 
-// dependencies returns the names of the Bundles that a Bundle depends on.
+// dependencies returns the names of a Bundle's dependencies.
 func (c *Controller) dependencies(ctx context.Context, bundle *fleet.Bundle) (names []string, err error) {
 	for _, ref := range bundle.Spec.DependsOn {
 		if ref.Name != "" {
@@ -151,8 +151,8 @@ func circleFrom(name string, next func(string) ([]string, error)) ([]string, err
 	return nil, nil
 }
 
-// onDependency enqueues the Bundles that depend on a Bundle, directly or through others, after a
-// change that may open or close a circle.
+// onDependency enqueues the direct and indirect dependents of a Bundle, after a change with a
+// possible effect on a circle.
 func (c *Controller) onDependency(ctx context.Context, before, after *fleet.Bundle, q controller.Queue) {
 	if before != nil && after != nil && maps.Equal(before.Labels, after.Labels) &&
 		equality.Semantic.DeepEqual(before.Spec.DependsOn, after.Spec.DependsOn) {

@@ -39,7 +39,7 @@ func desiredDeployment(bundle *fleet.Bundle, cluster *fleet.Cluster, deploymentI
 	} {
 		d.Labels[key] = value
 	}
-	delete(d.Labels, clusterv1beta1.AnnotationMemberEpoch) // the author's
+	delete(d.Labels, clusterv1beta1.AnnotationMemberEpoch) // set by the author
 	delete(d.Labels, fleet.LabelCreatedByDisplayName)
 	maps.Copy(d.Labels, delivery.EpochLabels(membership.Epoch(cluster)))
 	d.Spec.Paused = bundle.Spec.Paused || membership.Paused(cluster)
@@ -97,13 +97,13 @@ type computed struct {
 	confirmed confirmed
 	// reported is the time of the last status write.
 	reported time.Time
-	// first is the UID of the Bundle whose first deployment this hub made.
+	// first is the UID of the Bundle with a first deployment by this hub.
 	first types.UID
-	// completion is what the Policies of the namespace add to the options.
+	// completion holds the options added by the Policies of the namespace.
 	completion policy.Completion
 	// sources are the objects in downstreamResources; nil before they are read.
 	sources map[fleet.DownstreamResource]original
-	// unread is the error of the sources that could not be read last.
+	// unread is the error of the sources with a failed last read.
 	unread error
 }
 
@@ -178,7 +178,7 @@ func (m *computed) outcomeFor(bundle *fleet.Bundle, cluster *fleet.Cluster, matc
 }
 
 // formerOutcome returns the outcome by the former rules, and reports whether the deployment has
-// exactly that ID. An upgraded hub therefore redeploys nothing.
+// exactly this ID. An upgraded hub therefore redeploys nothing.
 func (m *computed) formerOutcome(d *fleet.BundleDeployment, bundle *fleet.Bundle, cluster *fleet.Cluster, matched []int) (outcome, bool) {
 	o := m.outcomes[cluster.UID]
 	if d == nil || d.Spec.DeploymentID == o.id || delivery.ContentName(d.Spec.DeploymentID) != m.packed.name {

@@ -15,7 +15,7 @@ import (
 )
 
 // firstReport is the time allowed to the agent of a new deployment for its first report. After it
-// the hub shows the deployment as waiting. Most agents are faster, which saves the write.
+// the hub shows the deployment as waiting. Most agents are faster, and save the write.
 const firstReport = 2 * time.Second
 
 // updateDisplays writes `status.display` of deployments after their agents report another state.
@@ -39,7 +39,7 @@ func (c *Controller) updateDisplays(ctx context.Context, o observed) (wait time.
 	return wait, forEach(ctx, len(changed), writers, func(i int) error { return c.patchDisplay(ctx, changed[i]) })
 }
 
-// shown returns what the deployment itself shows: the last report of its agent.
+// shown returns the deployment's own display: the last report of its agent.
 func (t target) shown() rollup.Entry {
 	e := rollup.Entry{State: rollup.StateOf(t.deployment), Message: rollup.Message(t.deployment), Deployment: t.deployment}
 	if gone := gone(t.cluster); gone != "" {

@@ -31,8 +31,8 @@ const (
 	labelCopiedFrom = "muster/copied-from"
 )
 
-// reservedTypes are prefixes of the types of Secrets that are never copied: credentials of accounts
-// and releases, and Secrets of the hub itself.
+// reservedTypes are prefixes of the types of Secrets never copied: credentials of accounts and
+// releases, and Secrets of the hub itself.
 var reservedTypes = []string{"kubernetes.io/service-account-token", "bootstrap.kubernetes.io/", "helm.sh/", "fleet.cattle.io/", "muster/"}
 
 // original is an object in downstreamResources: the digest of its content, or the reason against a
@@ -70,7 +70,7 @@ func (c *Controller) loadSources(ctx context.Context, bundle *fleet.Bundle, stat
 	for _, resource := range named {
 		_, read, err := c.readSource(ctx, bundle.Namespace, resource)
 		if err != nil {
-			// The copies of one object wait, nothing else does. One that was read before is as it was.
+			// Only the copies of this object wait. An already read object stays as it was.
 			state.unread = errors.Join(state.unread, err)
 			if read = before[resource]; read.digest == "" {
 				read = original{problem: err}
@@ -121,7 +121,7 @@ func (c *Controller) readSource(ctx context.Context, namespace string, resource 
 	return copied, original{digest: naming.Digest(text)}, err
 }
 
-// digestOfSources returns the digest of the objects that a deployment copies.
+// digestOfSources returns the digest of the objects copied for a deployment.
 func (m *computed) digestOfSources(resources []fleet.DownstreamResource) (string, error) {
 	if len(resources) > maxCopied {
 		return naming.Digest(""), fmt.Errorf("downstreamResources and helm.secretName name %d objects for one Cluster: name at most %d",
@@ -158,8 +158,7 @@ func otherCopies(before, after int64) bool {
 }
 
 // fetchCopies reads the objects for the copies of the targets to release. It returns the targets
-// without those whose objects cannot be read, and reports whether an object has changed since the
-// plan.
+// without unreadable objects, and reports whether an object has changed since the plan.
 func (c *Controller) fetchCopies(ctx context.Context, o *observed, indexes []int, releases func(int) bool) (
 	read []int, stale bool, err error) {
 	key := client.ObjectKeyFromObject(o.bundle)
@@ -259,7 +258,7 @@ func sameCopy(a, b client.Object) bool {
 	return false
 }
 
-// dropCopies removes the copies that a deployment no longer names. Copies of other deployments lose
+// dropCopies removes the copies no longer named by a deployment. Copies of other deployments lose
 // only their owner.
 func (c *Controller) dropCopies(ctx context.Context, d *fleet.BundleDeployment, named []fleet.DownstreamResource) error {
 	for _, kind := range []string{kindSecret, kindConfigMap} {

@@ -22,8 +22,8 @@ const (
 	maxEntries = 1000
 )
 
-// journal keeps in a file the Bundle being checked, if the check takes much memory. After a hub
-// was killed and restarted by the kubelet, it finds this Bundle there.
+// journal keeps in a file the Bundle being checked, if the check takes much memory. If the kubelet
+// restarts a killed hub, the next hub finds this Bundle there.
 type journal struct {
 	// path of the file; empty if no file is written.
 	path string
@@ -32,7 +32,7 @@ type journal struct {
 	entries map[types.UID]entry
 }
 
-// entry is a Bundle whose check a hub began but did not end.
+// entry is a Bundle with a check begun but not ended by a hub.
 type entry struct {
 	Bundle     string `json:"bundle"`
 	Generation int64  `json:"generation"`
@@ -79,7 +79,7 @@ func (j *journal) setAside(bundle *fleet.Bundle) string {
 		"restart it with kubectl rollout restart, or make the YAML of the Bundle smaller", e.Deaths)
 }
 
-// begin notes that a Bundle is being checked. The returned function ends the check.
+// begin notes the begin of a Bundle's check. The returned function ends the check.
 func (j *journal) begin(bundle *fleet.Bundle) (end func() error, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

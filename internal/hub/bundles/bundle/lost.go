@@ -21,11 +21,11 @@ import (
 type lost struct {
 	mu       sync.Mutex
 	byBundle map[types.NamespacedName][]*fleet.BundleDeployment
-	// own holds the UIDs of deployments that the hub deletes itself.
+	// own holds the UIDs of deployments under deletion by the hub itself.
 	own map[types.UID]bool
 }
 
-// deleting notes that the hub deletes a deployment.
+// deleting notes a deletion of a deployment by the hub.
 func (l *lost) deleting(uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -35,14 +35,14 @@ func (l *lost) deleting(uid types.UID) {
 	l.own[uid] = true
 }
 
-// stays notes that the hub could not delete a deployment.
+// stays notes a failed deletion of a deployment.
 func (l *lost) stays(uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.own, uid)
 }
 
-// deleted notes a deployment that is gone.
+// deleted notes a deleted deployment.
 func (l *lost) deleted(d *fleet.BundleDeployment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,9 +65,9 @@ func (l *lost) take(bundle types.NamespacedName) []*fleet.BundleDeployment {
 	return all
 }
 
-// replaceLost creates deleted deployments again if they cannot be written in the desired form at
-// the moment. They are marked as held back: their agents would take the absence of the objects
-// for a removal.
+// replaceLost creates deleted deployments again if the hub cannot write them in the desired form
+// now. It marks them as held back: their agents would take the absence of the objects for a
+// removal.
 func (c *Controller) replaceLost(ctx context.Context, o observed) error {
 	key := client.ObjectKeyFromObject(o.bundle)
 	var failures []error
@@ -116,7 +116,7 @@ func (o observed) keeps(cluster *fleet.Cluster, d *fleet.BundleDeployment) bool 
 		slices.ContainsFunc(o.targets, func(t target) bool { return t.cluster.UID == cluster.UID && t.problem != nil && t.deployment == nil })
 }
 
-// heldBack returns a deployment that makes its agent deploy nothing and remove nothing.
+// heldBack returns a deployment with the instruction to deploy nothing and remove nothing.
 func heldBack(d *fleet.BundleDeployment) *fleet.BundleDeployment {
 	held := &fleet.BundleDeployment{}
 	held.Namespace, held.Name, held.Labels = d.Namespace, d.Name, d.Labels

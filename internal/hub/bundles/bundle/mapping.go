@@ -86,7 +86,7 @@ type reach struct {
 	// closed are the namespaces selected by mappings, without their own consent. They get nothing
 	// new, and existing deployments stay.
 	closed map[string]bool
-	// problem names the invalid mappings that may select the Bundle. They open nothing, and
+	// problem names the invalid mappings with a possible effect on the Bundle. They open nothing, and
 	// nothing is deleted because of them.
 	problem error
 }
@@ -141,10 +141,10 @@ func selectedNamespaces(ctx context.Context, namespaces client.Reader,
 	return list.Items, nil
 }
 
-// findLeftover selects the deployments without a target to delete. It needs a cause: in the
-// Bundle, in a mapping, or in an existing Cluster. A missing Cluster is no cause, nor is a
-// namespace without consent, nor a mapping that became invalid. The mapping problem names the
-// namespaces without consent that keep a deployment.
+// findLeftover selects the deployments without a target to delete. It needs a cause: in the Bundle,
+// in a mapping, or in an existing Cluster. None of these is a cause: a missing Cluster, a namespace
+// without consent, a newly invalid mapping. The mapping problem names the namespaces without
+// consent but with a deployment.
 func (o *observed) findLeftover(to reach, present map[string]*fleet.Cluster, untargeted map[string]*fleet.BundleDeployment) {
 	kept := map[string]bool{}
 	for _, d := range untargeted {

@@ -48,7 +48,7 @@ func (m *mappings) register(mgr ctrl.Manager) error {
 		Complete(m)
 }
 
-// onNamespace enqueues the mappings that select a created, deleted or changed namespace.
+// onNamespace enqueues the mappings for a created, deleted or changed namespace.
 func (m *mappings) onNamespace(ctx context.Context, before, after *metav1.PartialObjectMetadata, q controller.Queue) {
 	if before != nil && after != nil && !mattersToMappings(before, after) {
 		return
@@ -66,7 +66,7 @@ func mattersToMappings(before, after *metav1.PartialObjectMetadata) bool {
 		before.Annotations[fleet.AnnotationBundlesFrom] != after.Annotations[fleet.AnnotationBundlesFrom]
 }
 
-// selecting returns requests for the mappings that select a namespace.
+// selecting returns requests for the mappings of a namespace.
 func (m *mappings) selecting(ctx context.Context, namespace *metav1.PartialObjectMetadata) (requests []reconcile.Request) {
 	var list fleet.BundleNamespaceMappingList
 	if err := m.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {

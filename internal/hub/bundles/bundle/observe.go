@@ -21,7 +21,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// errStale reports that the cache lags behind the server; the next event requeues the Bundle.
+// errStale reports a cache behind the server; the next event requeues the Bundle.
 var errStale = errors.New("the cache is behind")
 
 func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observed, error) {
@@ -100,8 +100,8 @@ func (c *Controller) addTarget(ctx context.Context, o *observed, known *computed
 	return nil
 }
 
-// stillLeftover keeps the leftover deployments whose Cluster does not match in the API server
-// either. The cache of Clusters, or of ClusterGroups, may be older than the cache of Bundles.
+// stillLeftover keeps the leftover deployments of Clusters without a match in the API server, too.
+// The cache of Clusters, or of ClusterGroups, may be older than the cache of Bundles.
 func (c *Controller) stillLeftover(ctx context.Context, o *observed, m selection.Matcher, present map[string]*fleet.Cluster) error {
 	groups := map[string][]fleet.ClusterGroup{}
 	var confirmed []leftover
@@ -135,7 +135,7 @@ func (c *Controller) stillLeftover(ctx context.Context, o *observed, m selection
 	return nil
 }
 
-// forged refuses a Bundle that has an agent's label but was not written by the hub. It would be
+// forged refuses a Bundle with an agent's label from another author than the hub. It would be
 // deployed with the agent's own rights.
 func (c *Controller) forged(ctx context.Context, bundle *fleet.Bundle) (problem, err error) {
 	if bundle.Labels[fleet.LabelAgent] == "" {
@@ -148,7 +148,7 @@ func (c *Controller) forged(ctx context.Context, bundle *fleet.Bundle) (problem,
 		"Bundle otherwise", fleet.LabelAgent), nil
 }
 
-// complete adds to a target possible blocks of its deployment: another Bundle of the name, a
+// complete adds to a target possible blocks of its deployment: another Bundle with the same name, a
 // pending write, lost values.
 func (c *Controller) complete(ctx context.Context, t *target) error {
 	key := client.ObjectKeyFromObject(t.desired)
@@ -237,8 +237,8 @@ func (c *Controller) load(ctx context.Context, bundle *fleet.Bundle, agents bool
 	return state, c.contents.ensure(ctx, key, content)
 }
 
-// noting notes in the journal that a Bundle is being checked. A hub with an unwritable journal
-// goes on without it.
+// noting notes in the journal the begin of a Bundle's check. A hub with an unwritable journal goes
+// on without it.
 func (c *Controller) noting(ctx context.Context, bundle *fleet.Bundle) begin {
 	note := func(err error) {
 		if err != nil {

@@ -25,8 +25,8 @@ const maxUnpacked = 16 << 20
 // MiB; the resources are base64 in them, and the rest of the object needs some room.
 const maxContent = (1536 - 16) << 10 / 4 * 3
 
-// pack checks the resources of a Bundle and creates their Content. The error names the change
-// that the author must make.
+// pack checks the resources of a Bundle and creates their Content. The error names the necessary
+// change by the author.
 func pack(resources []fleet.BundleResource, large begin) (*fleet.Content, error) {
 	if err := checkResources(resources, large); err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func pack(resources []fleet.BundleResource, large begin) (*fleet.Content, error)
 	return content, nil
 }
 
-// hasChart reports whether the resources contain a Helm chart, so that none is fetched.
+// hasChart reports whether the resources contain a Helm chart; the agent then fetches none.
 func hasChart(resources []fleet.BundleResource) bool {
 	return slices.ContainsFunc(resources, func(r fleet.BundleResource) bool { return path.Base(r.Name) == "Chart.yaml" })
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// ofPolicy returns requests for the Bundles that a Policy restricts.
+// ofPolicy returns requests for the Bundles under a Policy.
 func (c *Controller) ofPolicy(ctx context.Context, o client.Object) []reconcile.Request {
 	c.restricted.Set(o.GetNamespace(), true)
 	var list fleet.BundleList
@@ -22,8 +22,8 @@ func (c *Controller) ofPolicy(ctx context.Context, o client.Object) []reconcile.
 	return requestsFor(list.Items)
 }
 
-// checkPolicies returns the rule of the Policies that a Bundle breaks; nil if it breaks none. It
-// notes what the Policies add to the Bundle's options. The Bundle of an agent is the hub's own.
+// checkPolicies returns the violated rule of the Policies of a Bundle; nil if it violates none. It
+// notes the options added by the Policies. The Bundle of an agent is the hub's own.
 func (c *Controller) checkPolicies(ctx context.Context, bundle *fleet.Bundle, state *computed) (problem, err error) {
 	if bundle.Labels[fleet.LabelAgent] != "" {
 		return nil, nil
@@ -42,9 +42,9 @@ func (c *Controller) checkPolicies(ctx context.Context, bundle *fleet.Bundle, st
 	return rules.CheckBundle(&bundle.Spec), nil
 }
 
-// policiesGone returns a problem if the Policies of a Bundle may have gone with the definition of
-// their kind. They may have gone before the start of the hub. Such Policies are unknown, and the
-// Bundle stays as it is.
+// policiesGone returns a problem if the Policies of a Bundle may have been deleted with the
+// definition of their kind. This may have happened before the start of the hub. Such Policies are
+// unknown, and the Bundle stays as it is.
 func (c *Controller) policiesGone(ctx context.Context, bundle *fleet.Bundle) (problem, err error) {
 	had, _ := c.restricted.Get(bundle.Namespace)
 	had = had || kube.ReasonOf(bundle.Status.Conditions, fleet.ConditionProcessed) == reasons.PolicyViolation
@@ -69,7 +69,7 @@ func (c *Controller) policiesGone(ctx context.Context, bundle *fleet.Bundle) (pr
 }
 
 // confirmNoPolicies queries the API server whether a namespace has no Policies any more. The cache
-// may lag behind a kind that is served again.
+// may lag behind a newly served kind.
 func (c *Controller) confirmNoPolicies(ctx context.Context, namespace string) error {
 	var live fleet.PolicyList
 	if err := c.Live.List(ctx, &live, client.InNamespace(namespace), client.Limit(1)); err != nil {
@@ -82,7 +82,7 @@ func (c *Controller) confirmNoPolicies(ctx context.Context, namespace string) er
 	return nil
 }
 
-// restrict notes what the Policies add to the options. A change makes the outcomes outdated.
+// restrict notes the options added by the Policies. A change makes the outcomes outdated.
 func (m *computed) restrict(completion policy.Completion) {
 	if !m.completion.Equal(completion) {
 		m.completion = completion

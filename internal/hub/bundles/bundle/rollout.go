@@ -33,12 +33,11 @@ type candidate struct {
 	// blocked reports whether another cause than the rollout stops changes: it is paused, or the
 	// Bundle is invalid for its Cluster.
 	blocked bool
-	// pending reports whether its last write is missing in the cache, so that it cannot be
-	// released now.
+	// pending reports whether its last write is missing in the cache, and so blocks its release.
 	pending bool
 }
 
-// partition is a part of the candidates that is updated before the next one begins.
+// partition is a part of the candidates, updated before the next one begins.
 type partition struct {
 	name string
 	// members are indexes of candidates.
@@ -61,7 +60,7 @@ type plan struct {
 	unavailable, unavailablePartitions int
 }
 
-// rollout decides which deployments are created or updated now.
+// rollout selects the deployments to create or update now.
 //
 // Partitions go one after the other. A partition begins when the partitions before it are updated
 // and within their maxUnavailable, except for maxUnavailablePartitions of them. Within a
@@ -161,8 +160,8 @@ func partitionsOf(strategy *fleet.RolloutStrategy, candidates []candidate) []par
 	return partitions
 }
 
-// limit sets the number of members of a partition that may be unavailable. With zero, they are
-// updated one after the other, and the partition is finished when all are available.
+// limit sets the maximum of unavailable members of a partition. With zero, they are updated one
+// after the other, and the partition is finished when all are available.
 func limit(w *partition, strategy *fleet.RolloutStrategy, asked *fleet.Partition) {
 	value := strategy.MaxUnavailable
 	if asked != nil && asked.MaxUnavailable != nil {
@@ -179,7 +178,7 @@ func resolve(value *intstr.IntOrString, fallback intstr.IntOrString, total int) 
 	}
 	n, percent, err := limitOf(value)
 	if err != nil {
-		n, percent, _ = limitOf(&fallback) // a default is well-formed
+		n, percent, _ = limitOf(&fallback) // defaults are well-formed
 	}
 	if percent {
 		return max(int(n*float64(total)/100), min(total, 1))

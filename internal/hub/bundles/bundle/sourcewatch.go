@@ -62,7 +62,7 @@ func (w *sourceWatch) watch(ctx context.Context) error {
 	return nil
 }
 
-// notify wakes the Bundles that copy an object.
+// notify enqueues the Bundles with a copy of an object.
 func (w *sourceWatch) notify(kind string, object any) {
 	if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 		object = gone.Obj

@@ -28,8 +28,8 @@ import (
 //	    │ the Bundle changes      ▼  │ next attempt              corrected      │ ▼ changed downstream
 //	  (any)                   ErrApplied                                     Modified
 //
-// OutOfSync is a deployment that could not be written. A Cluster that no longer matches, or whose
-// Bundle is deleted, has none.
+// OutOfSync is a deployment after a failed write. A Cluster without a match, or of a deleted
+// Bundle, has none.
 
 // target is a selected Cluster of the Bundle, and its deployment.
 type target struct {
@@ -38,7 +38,7 @@ type target struct {
 	matched []int
 	// rules for merging the options.
 	rules customization.Rules
-	// completion is what the Policies of the namespace add to the options.
+	// completion holds the options added by the Policies of the namespace.
 	completion policy.Completion
 	// partition is the rollout partition of the Cluster.
 	partition int
@@ -82,8 +82,8 @@ type observed struct {
 	endless *endless
 	// targets are sorted by workspace and name.
 	targets []target
-	// unmatched holds the targets that match no Cluster. outranked are the first sentences on Clusters
-	// that a later target forbids in vain, outrankedCount their number.
+	// unmatched holds the targets without a matching Cluster. outranked has the first sentences on
+	// Clusters with a later, ineffective target against the Bundle, outrankedCount their number.
 	unmatched      selection.Unmatched
 	outranked      []string
 	outrankedCount int
@@ -154,7 +154,7 @@ func (t target) needsWrite(released bool) bool {
 		return false
 	}
 	if t.deployment == nil {
-		return true // a held-back one stops the agent from taking its absence for a removal
+		return true // a held-back deployment keeps the agent from removing the workload
 	}
 	have, desired := t.deployment, t.desired
 	return released || t.valuesLost && t.current() || t.edited() ||
@@ -212,7 +212,7 @@ func pausedBy(cluster *fleet.Cluster) string {
 	return "the Bundle is paused"
 }
 
-// lostMessage returns the Cluster's message about an agent that cannot report.
+// lostMessage returns the Cluster's message about an agent without reports.
 func lostMessage(cluster *fleet.Cluster) string {
 	switch status := membership.ClusterStatus(&cluster.Status, nil); status.Agent {
 	case membership.AgentLost, membership.AgentAwaited, membership.AgentRevoked:

@@ -47,7 +47,7 @@ func (c *Controller) report(ctx context.Context, o observed, p plan, created int
 }
 
 // firstStatusIn returns the wait of an agent's new Bundle for the first report of the agent. One
-// write then shows both, for each member that joins. Problems are shown at once.
+// write then shows both, for each joining member. Problems are shown at once.
 func (o observed) firstStatusIn(now time.Time) time.Duration {
 	if clusterOf(o.bundle) == anyCluster || len(o.bundle.Status.Conditions) > 0 || !o.valid() {
 		return 0
@@ -68,7 +68,7 @@ func pendingFor(targets []target) (wait time.Duration) {
 	return wait
 }
 
-// recordTransition reports a Bundle that became invalid, or valid again.
+// recordTransition reports a Bundle's change to invalid, or back to valid.
 func (c *Controller) recordTransition(ctx context.Context, before fleet.BundleStatus, bundle *fleet.Bundle) {
 	from, to := kube.FindCondition(before.Conditions, fleet.ConditionProcessed),
 		kube.FindCondition(bundle.Status.Conditions, fleet.ConditionProcessed)
@@ -108,7 +108,7 @@ func describe(o observed, p plan, created int, now time.Time) fleet.BundleStatus
 	switch {
 	case o.waits() != "":
 		after.Display.State = string(fleet.StatePending)
-	case o.problem != nil && after.Display.State == string(fleet.StateReady): // its earlier version is
+	case o.problem != nil && after.Display.State == string(fleet.StateReady): // its earlier version is ready
 		after.Display.State = string(fleet.StateErrApplied)
 	}
 	after.MaxUnavailable, after.MaxUnavailablePartitions = p.maxUnavailable, p.maxUnavailablePartitions
@@ -124,7 +124,7 @@ func describe(o observed, p plan, created int, now time.Time) fleet.BundleStatus
 	return after
 }
 
-// maxPartitions limits the partitions listed in a status: those that are not ready come first.
+// maxPartitions limits the partitions listed in a status, unready ones first.
 const maxPartitions = 100
 
 func describePartitions(p plan, entries []rollup.Entry) []fleet.PartitionStatus {
@@ -201,7 +201,7 @@ func processed(o observed, invalid []rollup.Entry) fleet.Condition {
 	switch {
 	case o.outrankedCount > 0:
 		return kube.Condition(fleet.ConditionProcessed, true, reasons.TargetOutranked, kube.JoinTexts(o.outranked, o.outrankedCount))
-	case o.unmatched.Any() && len(o.targets) > 0: // Ready says it of a Bundle without any Cluster
+	case o.unmatched.Any() && len(o.targets) > 0: // Ready reports a Bundle without any Cluster
 		return kube.Condition(fleet.ConditionProcessed, true, reasons.TargetUnmatched,
 			"no Cluster for "+o.unmatched.String()+o.unmatched.Near())
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// takeover returns the changes and removals that this hub would make to a Bundle delivered by
-// another hub with other rules. It returns "" if nothing needs a confirmation. Until a user
-// confirms the take-over, or changes the Bundle, everything stays. This applies only the first
-// time that this hub sees the Bundle, and not if it has made the first deployment itself.
+// takeover returns the changes and removals by this hub to a Bundle from another hub with other
+// rules. It returns "" if nothing needs a confirmation. Until a user confirms the take-over, or
+// changes the Bundle, everything stays. This applies only to the first observation of the Bundle,
+// and only if another hub has made the first deployment.
 func (o observed) takeover() string {
 	before := kube.FindCondition(o.bundle.Status.Conditions, fleet.ConditionProcessed)
 	processed := before != nil && (before.Reason != reasons.TakeoverHeld || o.bundle.Status.ObservedGeneration != o.bundle.Generation)
@@ -43,8 +43,8 @@ func (o observed) takeover() string {
 		strings.Join(would, "; "), o.bundle.Namespace, o.bundle.Name, o.bundle.Namespace, o.bundle.Name, fleet.AnnotationConfirmRemoval, token)
 }
 
-// takes returns the Clusters changed by a take-over, and the value that confirms it; "" if it
-// changes and removes nothing.
+// takes returns the Clusters changed by a take-over, and the value to confirm it; "" if it changes
+// and removes nothing.
 func (o observed) takes() (changed []string, token string) {
 	var affected []string
 	for _, t := range o.targets {

@@ -55,7 +55,7 @@ func (c *Controller) list(ctx context.Context, list client.ObjectList, options .
 }
 
 // onDeployment enqueues the Bundle of a BundleDeployment. A deleted deployment may have blocked
-// another Bundle of its name.
+// another Bundle with the same name.
 func (c *Controller) onDeployment(ctx context.Context, before, after *fleet.BundleDeployment, q controller.Queue) {
 	if refusesValues(after) && !refusesValues(before) || refusesCopies(after) && !refusesCopies(before) {
 		c.editedSecrets.Set(client.ObjectKeyFromObject(after), "refused") // they may have been edited while no hub ran
@@ -78,7 +78,7 @@ func (c *Controller) onDeployment(ctx context.Context, before, after *fleet.Bund
 	}
 }
 
-// onSecret enqueues the Bundle whose values were deleted, or changed by another client.
+// onSecret enqueues the Bundle with values deleted or changed by another client.
 func (c *Controller) onSecret(_ context.Context, before, after client.Object, q controller.Queue) {
 	switch {
 	case after == nil:
@@ -96,7 +96,7 @@ func (c *Controller) onSecret(_ context.Context, before, after client.Object, q 
 	}
 }
 
-// onContent enqueues the Bundles whose Content is gone.
+// onContent enqueues the Bundles with a deleted Content.
 func (c *Controller) onContent(_ context.Context, before, after client.Object, q controller.Queue) {
 	if after != nil {
 		return
@@ -122,8 +122,8 @@ func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster
 	}
 }
 
-// relevant reports whether a change of a Cluster matters to a Bundle or its status. Most changes
-// are heartbeats and counts.
+// relevant reports whether a change of a Cluster affects a Bundle or its status. Most changes are
+// heartbeats and counts.
 func relevant(before, after *fleet.Cluster) bool {
 	return before.Generation != after.Generation || membership.DeliveryNamespace(before) != membership.DeliveryNamespace(after) ||
 		!maps.Equal(before.Labels, after.Labels) || !maps.Equal(before.Annotations, after.Annotations) ||
@@ -138,9 +138,9 @@ func gone(cluster *fleet.Cluster) string {
 	return membership.ClusterStatus(&cluster.Status, nil).Agent.Gone()
 }
 
-// ofCluster returns requests for the Bundles that select a Cluster, or have a deployment there.
-// An agent's Bundle is found by its owner. There are as many as Clusters, so matching each with
-// each would take minutes when a hub starts.
+// ofCluster returns requests for the Bundles selecting a Cluster, or with a deployment there. An
+// agent's Bundle is found by its owner. There are as many as Clusters, so matching each with each
+// would take minutes when a hub starts.
 func (c *Controller) ofCluster(ctx context.Context, cluster *fleet.Cluster) []reconcile.Request {
 	var own fleet.BundleList
 	c.list(ctx, &own, client.InNamespace(cluster.Namespace), client.MatchingFields{indexCluster: string(cluster.UID)})
@@ -170,8 +170,8 @@ func (c *Controller) deployedOn(ctx context.Context, cluster *fleet.Cluster, bun
 	return c.Client.Get(ctx, key, &d, client.UnsafeDisableDeepCopy) == nil && bundleOf(&d) == bundle
 }
 
-// bundlesFor returns the Bundles that may target any Cluster of a workspace: its own, and Bundles
-// let in by a mapping.
+// bundlesFor returns the Bundles with possible targets in a workspace: its own, and Bundles let in
+// by a mapping.
 func (c *Controller) bundlesFor(ctx context.Context, workspace string) []fleet.Bundle {
 	var own fleet.BundleList
 	c.list(ctx, &own, client.InNamespace(workspace), client.MatchingFields{indexCluster: anyCluster})
@@ -223,7 +223,7 @@ func (c *Controller) ofMapping(ctx context.Context, o client.Object) []reconcile
 	return requestsFor(c.selectedBundles(ctx, o.(*fleet.BundleNamespaceMapping)))
 }
 
-// onMemberNamespace enqueues the Bundles of a Cluster whose member namespace is new.
+// onMemberNamespace enqueues the Bundles of a Cluster with a new member namespace.
 func (c *Controller) onMemberNamespace(ctx context.Context, before, after client.Object, q controller.Queue) {
 	if before != nil {
 		return
@@ -234,8 +234,8 @@ func (c *Controller) onMemberNamespace(ctx context.Context, before, after client
 	}
 }
 
-// onSettings returns requests for the Bundles of all mappings, and for Bundles held back: the
-// settings may have changed for them.
+// onSettings returns requests for the Bundles of all mappings, and for Bundles held back: new
+// settings may release them.
 func (c *Controller) onSettings(ctx context.Context, _ client.Object) []reconcile.Request {
 	requests := c.heldBack(ctx)
 	var mappings fleet.BundleNamespaceMappingList
@@ -246,7 +246,7 @@ func (c *Controller) onSettings(ctx context.Context, _ client.Object) []reconcil
 	return requests
 }
 
-// heldBack returns requests for the Bundles that wait for a user to confirm a removal.
+// heldBack returns requests for the Bundles waiting for a user to confirm a removal.
 func (c *Controller) heldBack(ctx context.Context, options ...client.ListOption) (requests []reconcile.Request) {
 	var bundles fleet.BundleList
 	c.list(ctx, &bundles, options...)
@@ -258,7 +258,7 @@ func (c *Controller) heldBack(ctx context.Context, options ...client.ListOption)
 	return requests
 }
 
-// onWorkspace enqueues the Bundles of mappings that start or stop opening a namespace. It also
+// onWorkspace enqueues the Bundles of mappings with a namespace just opened or closed. It also
 // enqueues the Bundles held back in a namespace with a changed removal share.
 func (c *Controller) onWorkspace(ctx context.Context, before, after *metav1.PartialObjectMetadata, q controller.Queue) {
 	if after != nil && before != nil && before.Annotations[fleet.AnnotationRemovalBrake] != after.Annotations[fleet.AnnotationRemovalBrake] {

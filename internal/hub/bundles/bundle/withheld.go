@@ -15,13 +15,13 @@ import (
 )
 
 // withheld reports whether a Cluster gets nothing of a Bundle. It removes from the map the
-// deployments that are not deleted one by one:
+// deployments not deleted one by one:
 //
-//   - How a Cluster leaves decides whether its deployments stay installed.
-//   - The deployments of a Cluster that is or was revoked go with the namespace and stay
+//   - The leave policy of a Cluster decides whether its deployments stay installed.
+//   - The deployments of a now or formerly revoked Cluster are deleted with the namespace, and stay
 //     installed.
 //   - A Cluster without approval keeps its deployments.
-//   - A quarantined Cluster keeps them as they are, also its agent's.
+//   - A quarantined Cluster keeps them as they are, including its agent's.
 func withheld(bundle *fleet.Bundle, cluster *fleet.Cluster, deployments map[string]*fleet.BundleDeployment) bool {
 	for _, former := range membernamespace.Disused(cluster) {
 		delete(deployments, former.Namespace)
@@ -58,8 +58,8 @@ func (c *Controller) clusterOf(ctx context.Context, memberNamespace string) (*fl
 	return &cluster, nil
 }
 
-// confined sorts deployments: removable ones, and the quarantined Clusters that keep the others.
-// The end of a quarantine enqueues their Bundles.
+// confined divides deployments into removable ones, and quarantined Clusters with the others. The
+// end of a quarantine enqueues their Bundles.
 func (c *Controller) confined(ctx context.Context, deployments []*fleet.BundleDeployment) (removable []*fleet.BundleDeployment,
 	quarantined []*fleet.Cluster, err error) {
 	for _, d := range deployments {
@@ -76,8 +76,8 @@ func (c *Controller) confined(ctx context.Context, deployments []*fleet.BundleDe
 	return removable, quarantined, nil
 }
 
-// onQuarantine enqueues the Bundles of all deployments on a Cluster. Some of them may not target
-// the Cluster any more, or may be gone.
+// onQuarantine enqueues the Bundles of all deployments on a Cluster. Some of them may no longer
+// target the Cluster, or may be deleted.
 func (c *Controller) onQuarantine(ctx context.Context, before, after *fleet.Cluster, q controller.Queue) {
 	if membership.Quarantined(before) == membership.Quarantined(after) {
 		return

@@ -34,8 +34,7 @@ const (
 	// coalesce is the delay of a group's reconcile after a change of a Cluster. Further changes
 	// may follow meanwhile.
 	coalesce = time.Second
-	// maxNamed limits the listed Clusters that are not ready; maxShown limits the names in a
-	// column.
+	// maxNamed limits the listed unready Clusters; maxShown limits the names in a column.
 	maxNamed, maxShown = 10, 3
 )
 
@@ -44,7 +43,7 @@ type Controller struct {
 	controller.Deps
 }
 
-// New returns a controller that reads everything from the cache.
+// New returns a controller with all its reads from the cache.
 func New(deps controller.Deps) *Controller { return &Controller{deps} }
 
 // Register adds the controller to the manager.
@@ -63,8 +62,7 @@ func relevant(before, after *fleet.Cluster) bool {
 		before.Status.DesiredReadyGitRepos != after.Status.DesiredReadyGitRepos
 }
 
-// onCluster reconciles, after a short delay, the groups that select a Cluster before or after a
-// change.
+// onCluster enqueues, after a short delay, the groups with a Cluster before or after a change.
 func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster, q controller.Queue) {
 	clusters := slices.DeleteFunc([]*fleet.Cluster{before, after}, func(cluster *fleet.Cluster) bool { return cluster == nil })
 	if len(clusters) == 2 && !relevant(before, after) {
@@ -151,7 +149,7 @@ func qualified(cluster *fleet.Cluster) fleet.BundleSummary {
 	return summary
 }
 
-// readyClusters returns `ready/total`, followed by the first Clusters that are not ready.
+// readyClusters returns `ready/total`, followed by the first unready Clusters.
 func readyClusters(status fleet.ClusterGroupStatus) string {
 	text := fmt.Sprintf("%d/%d", status.ClusterCount-status.NonReadyClusterCount, status.ClusterCount)
 	names := strings.Join(status.NonReadyClusters[:min(len(status.NonReadyClusters), maxShown)], " ")
@@ -164,7 +162,7 @@ func readyClusters(status fleet.ClusterGroupStatus) string {
 	return text
 }
 
-// explain returns the reasons of the first Clusters that are not ready.
+// explain returns the reasons of the first unready Clusters.
 func explain(status fleet.ClusterGroupStatus, clusters []fleet.Cluster) string {
 	var parts []string
 	for i := range clusters {

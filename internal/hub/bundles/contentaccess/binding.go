@@ -35,10 +35,10 @@ type binding struct {
 	// bound holds the member namespaces of the accounts in the binding; nil before the first
 	// read.
 	bound namespaces
-	// waiting holds the namespaces that the next writer adds.
+	// waiting holds the namespaces for the next writer to add.
 	waiting namespaces
-	// withdrawn holds the namespaces that no writer adds: their members are quarantined. The value
-	// reports whether the namespace is to be added after that.
+	// withdrawn holds the namespaces of quarantined members, excluded from all writes. The value
+	// reports whether to add the namespace afterwards.
 	withdrawn map[string]bool
 }
 
@@ -120,8 +120,8 @@ func (b *binding) enlist(namespace string, uid types.UID) bool {
 	return true
 }
 
-// refuses reports whether a namespace must not be added now, and notes that it is to be added
-// later. The caller holds mu.
+// refuses reports whether a namespace must not be added now, and notes it for later. The caller
+// holds mu.
 func (b *binding) refuses(namespace string) bool {
 	_, withdrawn := b.withdrawn[namespace]
 	if withdrawn {
@@ -146,9 +146,9 @@ func (b *binding) withWaiting(namespace string, uid types.UID) namespaces {
 	return all
 }
 
-// restore sets the binding back to the state written by this process. It removes accounts whose
-// namespace is gone or was created again. If this process has not written the binding yet, the
-// rest stays.
+// restore sets the binding back to the state written by this process. It removes accounts of
+// namespaces deleted or created again. If this process has not written the binding yet, the rest
+// stays.
 func (b *binding) restore(ctx context.Context) error {
 	b.writing.Lock()
 	defer b.writing.Unlock()
@@ -197,8 +197,8 @@ func (b *binding) edited(ctx context.Context) (bool, error) {
 	return b.read(ctx)
 }
 
-// read reads the binding, and reports whether its accounts differ from the desired ones. The
-// first read trusts the accounts whose namespace is in the annotation.
+// read reads the binding, and reports whether its accounts differ from the desired ones. The first
+// read trusts the accounts of namespaces in the annotation.
 func (b *binding) read(ctx context.Context) (edited bool, err error) {
 	found := &rbacv1.ClusterRoleBinding{}
 	err = b.deps.Live.Get(ctx, types.NamespacedName{Name: b.name}, found)
@@ -222,7 +222,7 @@ func (b *binding) read(ctx context.Context) (edited bool, err error) {
 	return err != nil || !slices.Equal(b.current.Subjects, bound.accounts()), nil
 }
 
-// recorded returns the member namespaces that a binding both binds and names in its annotation.
+// recorded returns the member namespaces both bound by a binding and named in its annotation.
 func recorded(found *rbacv1.ClusterRoleBinding) (namespaces, error) {
 	noted, bound := namespaces{}, namespaces{}
 	if note := found.Annotations[annotationNamespaces]; note != "" {

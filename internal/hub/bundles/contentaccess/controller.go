@@ -2,9 +2,9 @@
 // right needs a ClusterRoleBinding. The API server evaluates every ClusterRoleBinding for every
 // request. Members therefore share a fixed number of them.
 //
-// It owns the ClusterRoleBindings fleet-content-00 to fleet-content-63. Its invariants: an
-// account is bound only while its member's namespace has the UID it had at the call of Grant.
-// Changes by others to these bindings are set back.
+// It owns the ClusterRoleBindings fleet-content-00 to fleet-content-63. Its invariants: an account
+// is bound only while its member's namespace has the UID it had at the call of Grant. The package
+// reverts changes by others to these bindings.
 package contentaccess
 
 import (
@@ -83,25 +83,25 @@ func onNamespace(_ context.Context, before, after client.Object, q controller.Qu
 	}
 }
 
-// Grant lets the account of a member namespace read Contents. The caller must have verified that
-// the namespace is the hub's. Of many calls at once for one binding, one writes for all.
+// Grant lets the account of a member namespace read Contents. The caller must have verified the hub
+// as the owner of the namespace. Of many concurrent calls for one binding, one writes for all.
 func (c *Controller) Grant(ctx context.Context, namespace string, uid types.UID) error {
 	return c.bindings[BindingOf(namespace)].add(ctx, namespace, uid)
 }
 
-// Withdraw takes that right away from a member namespace. Until Readmit, Grant has no effect there.
+// Withdraw takes this right away from a member namespace. Until Readmit, Grant has no effect there.
 func (c *Controller) Withdraw(ctx context.Context, namespace string) error {
 	return c.bindings[BindingOf(namespace)].remove(ctx, namespace)
 }
 
-// Readmit ends a Withdraw, and grants the right again if the namespace had it or was to get it
-// meanwhile. An empty UID grants nothing: the namespace is gone. Otherwise it costs no request.
+// Readmit ends a Withdraw, and grants the right again if the namespace had it, or requested it in
+// the meantime. An empty UID grants nothing: the namespace is gone. Otherwise it costs no request.
 func (c *Controller) Readmit(ctx context.Context, namespace string, uid types.UID) error {
 	return c.bindings[BindingOf(namespace)].readmit(ctx, namespace, uid)
 }
 
-// Reconcile sets back changes by others to a binding. It removes accounts whose namespace is gone
-// or was created again.
+// Reconcile reverts changes by others to a binding. It removes accounts of namespaces deleted or
+// created again.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	return ctrl.Result{}, c.bindings[request.Name].restore(ctx)
 }

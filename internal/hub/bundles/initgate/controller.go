@@ -1,7 +1,7 @@
 // Package initgate opens the init gates of new Clusters, one after the other.
 //
 // It writes initialization and the condition Initialized in the status of Clusters. Its invariant:
-// a Cluster that has passed its gates is never held back by them again.
+// gates never hold back a Cluster again after it has passed them.
 package initgate
 
 import (
@@ -39,7 +39,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
-// onCluster enqueues a Cluster whose gates wait, or whose state of them another client changed.
+// onCluster enqueues a Cluster with waiting gates, or after another client changed their state.
 func onCluster(_ context.Context, before, after *fleet.Cluster, q controller.Queue) {
 	if after == nil || len(after.Spec.InitGates) == 0 && !shown(after) {
 		return
@@ -56,7 +56,7 @@ func shown(cluster *fleet.Cluster) bool {
 	return cluster.Status.Initialization != nil || kube.FindCondition(cluster.Status.Conditions, fleet.ConditionInitialized) != nil
 }
 
-// onDeployment enqueues the Cluster of a deployment if its next gate waits for that Bundle, or an
+// onDeployment enqueues the Cluster of a deployment if its next gate waits for the Bundle, or an
 // open one did.
 func (c *Controller) onDeployment(ctx context.Context, before, after *fleet.BundleDeployment, q controller.Queue) {
 	changed := after
@@ -114,7 +114,7 @@ func (c *Controller) deployments(ctx context.Context, cluster *fleet.Cluster) (m
 		case apierrors.IsNotFound(err):
 		case err != nil:
 			return nil, fmt.Errorf("reading BundleDeployment %s: %w", key, err)
-		case d.Labels[fleet.LabelBundleNamespace] == cluster.Namespace: // else a Bundle of another workspace has the name
+		case d.Labels[fleet.LabelBundleNamespace] == cluster.Namespace: // else a Bundle of another workspace has the same name
 			found[gate.Bundle] = d
 		}
 	}

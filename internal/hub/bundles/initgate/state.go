@@ -21,7 +21,7 @@ import (
 //	      ▲       │                                              │
 //	      └───────┴────────── an earlier one is not any more ────┘
 //
-// Finished is the end, also when the gates change later.
+// Finished is final, even if the gates change later.
 
 // decision is the state of the gates of a Cluster.
 type decision struct {

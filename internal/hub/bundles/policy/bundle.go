@@ -36,8 +36,8 @@ func (r Rules) CheckBundle(spec *fleet.BundleSpec) error {
 	return nil
 }
 
-// check checks the options of a Bundle together with the options of a target. Any other target
-// that matches only replaces values by values that are checked with it.
+// check checks the options of a Bundle together with the options of a target. Any other matching
+// target only replaces values by values checked together with it.
 func (r Rules) check(path string, base, over fleet.BundleDeploymentOptions) error {
 	pathOf := func(field string, overridden bool) string {
 		if overridden {

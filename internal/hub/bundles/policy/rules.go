@@ -1,7 +1,7 @@
 // Package policy applies the Policies of a namespace to its Bundles, GitRepos and HelmOps.
 //
 // It writes the status of Policies. Its invariant: a decision depends on the rules alone, and an
-// invalid rule refuses what it is about.
+// invalid rule refuses its whole subject.
 package policy
 
 import (
@@ -30,8 +30,7 @@ type Rules struct {
 	requiring []string
 	account   preset
 	accounts  list
-	// creating names the Policies that allow the creation of namespaces, keeping those that forbid
-	// it.
+	// creating names the Policies for the creation of namespaces, keeping the Policies against it.
 	creating, keeping []string
 	namespaces        list
 	selectors         []selector
@@ -193,7 +192,7 @@ func (r *Rules) add(policy string, rules *fleet.PolicyRules) {
 	}
 }
 
-// anyName is the name of an entry that allows every object of its kind. No object has it.
+// anyName is the name of an entry for every object of its kind. No object has it.
 const anyName = "*"
 
 func downstreamValues(allowed []fleet.AllowedDownstreamResource) []string {

@@ -71,7 +71,7 @@ func (r Rules) CheckHelmSecret(field, name string) error {
 	return checkSecret(field, name, r.gitRepo.secret, r.gitRepo.secrets)
 }
 
-// NamedDownstream returns the objects that Policies allow by name in downstreamResources.
+// NamedDownstream returns the objects allowed by name in downstreamResources.
 func (r Rules) NamedDownstream() (all []fleet.DownstreamResource) {
 	for _, value := range r.downstream.values {
 		if kind, name, _ := strings.Cut(value, " "); name != anyName {
@@ -81,8 +81,8 @@ func (r Rules) NamedDownstream() (all []fleet.DownstreamResource) {
 	return all
 }
 
-// CheckCommit returns the object that the Bundle of a GitRepo may not have copied to members. The
-// author of a commit has no rights here, so a Policy must allow each object by name.
+// CheckCommit returns the forbidden object in downstreamResources of a GitRepo's Bundle. The author
+// of a commit has no rights here, so a Policy must allow each object by name.
 func (r Rules) CheckCommit(spec *fleet.BundleSpec) error {
 	allowed := r.NamedDownstream()
 	for _, one := range delivery.CopiedBy(spec) {

@@ -9,9 +9,9 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// Explain returns one line about everything that is not ready in a summary: each state with its
-// count and its named entries. Entries with the same message appear together, after their kind:
-// NotReady(2) [Clusters a, b: text].
+// Explain returns one line about all unready parts of a summary: each state with its count and its
+// named entries. Entries with the same message appear together, after their kind: NotReady(2)
+// [Clusters a, b: text].
 func Explain(kind string, summary fleet.BundleSummary) string {
 	named := make([]Entry, len(summary.NonReadyResources))
 	for i, r := range summary.NonReadyResources {
@@ -20,8 +20,8 @@ func Explain(kind string, summary fleet.BundleSummary) string {
 	return explain(kind, summary, named)
 }
 
-// ExplainAll returns the line of Explain with the counts of all entries that share a message, not
-// only of the named ones.
+// ExplainAll returns the line of Explain, but counts all entries with the same message, not only
+// the named ones.
 func ExplainAll(kind string, entries []Entry) string {
 	return explain(kind, Summarize(entries), entries)
 }
@@ -64,7 +64,7 @@ func namedIn(state fleet.BundleState, entries []Entry) (all []kube.Named) {
 	return all
 }
 
-// diverse returns the entries that a summary names. If there are too many, the first entry of each
+// diverse returns the entries to name in a summary. If there are too many, the first entry of each
 // state and message comes before further ones.
 func diverse(bad []Entry) []Entry {
 	if len(bad) <= maxNamed {

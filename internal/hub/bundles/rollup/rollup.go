@@ -42,12 +42,12 @@ type Entry struct {
 	Message string
 	// Deployment is optional. Summarize copies its modified and unready objects.
 	Deployment *fleet.BundleDeployment
-	// Gone: the entry repeats the last report of an agent that sends no further ones.
+	// Gone: the entry repeats the last report of an agent without further ones.
 	Gone bool
 }
 
-// AsOf marks an entry as the last report of an agent that stopped. gone is the reason, seen is its
-// last heartbeat. The last report does not count as Ready. States that the hub itself knows stay.
+// AsOf marks an entry as the last report of a stopped agent. gone is the reason, seen is its last
+// heartbeat. The last report does not count as Ready. States known to the hub itself stay.
 func (e Entry) AsOf(gone string, seen time.Time) Entry {
 	switch e.State {
 	case fleet.StateReady:
@@ -89,7 +89,7 @@ func Unconfirmed(counts fleet.ResourceCounts) fleet.ResourceCounts {
 	return counts
 }
 
-// Summarize counts entries by state and names the worst of those that are not ready.
+// Summarize counts entries by state and names the worst unready ones.
 func Summarize(entries []Entry) fleet.BundleSummary {
 	var summary fleet.BundleSummary
 	var bad []Entry
@@ -100,7 +100,7 @@ func Summarize(entries []Entry) fleet.BundleSummary {
 			summary.Paused++
 		case fleet.StateOutsideWindow:
 			summary.OutsideWindow++
-		default: // no part of another count
+		default: // not part of another count
 		}
 		summary.DesiredReady++
 		if e.State != fleet.StateReady {
@@ -128,8 +128,8 @@ func sortBySeverity(entries []Entry) {
 	})
 }
 
-// Clipped returns the first few objects that are not ready, each with its first few messages.
-// Long messages are cut, because a member writes them.
+// Clipped returns the first few unready objects, each with its first few messages. Long messages
+// are cut, because a member writes them.
 func Clipped(list []fleet.NonReadyStatus, most int) []fleet.NonReadyStatus {
 	list = slices.Clone(list[:min(len(list), most)])
 	for i := range list {

@@ -10,7 +10,7 @@ import (
 const (
 	// maxDeployed limits the resources kept of a deployment.
 	maxDeployed = 200
-	// maxShared limits the resources of all lists that new deployments may share.
+	// maxShared limits the resources in all lists for new deployments to share.
 	maxShared = 16384
 )
 
@@ -46,7 +46,7 @@ func Shared(resources []fleet.DeployedResource) []fleet.DeployedResource {
 		list[i] = fleet.DeployedResource{APIVersion: strings.Clone(r.APIVersion), Kind: strings.Clone(r.Kind),
 			Namespace: strings.Clone(r.Namespace), Name: strings.Clone(r.Name)}
 	}
-	if lists.total += len(list); lists.total > maxShared { // deployments keep what they share
+	if lists.total += len(list); lists.total > maxShared { // deployments keep their shared lists
 		clear(lists.byText)
 		lists.total = len(list)
 	}

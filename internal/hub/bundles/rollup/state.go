@@ -35,7 +35,7 @@ func StateOf(d *fleet.BundleDeployment) fleet.BundleState {
 	return state
 }
 
-// Wire maps a state to one that clients of Rancher Fleet know. They do not know all waiting states.
+// Wire maps a state to a state for clients of Rancher Fleet. They do not know all waiting states.
 func Wire(state fleet.BundleState) fleet.BundleState {
 	if state == fleet.StatePaused || state == fleet.StateOutsideWindow {
 		return fleet.StatePending
@@ -99,7 +99,7 @@ func Message(d *fleet.BundleDeployment) string {
 	return ""
 }
 
-// complaint returns the message of the agent about a deployment ID that is not applied.
+// complaint returns the message of the agent about an unapplied deployment ID.
 func complaint(d *fleet.BundleDeployment) string {
 	if c := delivery.Complaint(d); c != nil {
 		return c.Message

@@ -1,4 +1,4 @@
-// Package schedule opens and closes windows for changes of Clusters, as their Schedules say.
+// Package schedule opens and closes windows for changes of Clusters, according to their Schedules.
 //
 // It writes scheduled, activeSchedule and window in the status of Clusters, and the status of
 // Schedules. Its invariant: an exact timer per Cluster and Schedule, and no write without a change.
@@ -29,7 +29,7 @@ type Controller struct {
 	controller.Deps
 }
 
-// New returns a controller that reads everything from the cache.
+// New returns a controller with all its reads from the cache.
 func New(deps controller.Deps) *Controller { return &Controller{deps} }
 
 // Register adds the controllers of the windows of Clusters, and of the status of Schedules.
@@ -48,14 +48,14 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
-// onCluster enqueues a Cluster with other labels, or whose window another client changed.
+// onCluster enqueues a Cluster with new labels, or after another client changed its window.
 func onCluster(_ context.Context, before, after *fleet.Cluster, q controller.Queue) {
 	if after != nil && (before == nil || !maps.Equal(before.Labels, after.Labels) || windowOf(before) != windowOf(after)) {
 		q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(after)})
 	}
 }
 
-// windowOf returns the fields of this controller in a form that can be compared.
+// windowOf returns the fields of this controller in a comparable form.
 func windowOf(cluster *fleet.Cluster) string {
 	s := cluster.Status
 	if s.Window == nil {
@@ -64,7 +64,7 @@ func windowOf(cluster *fleet.Cluster) string {
 	return fmt.Sprint(s.Scheduled, s.ActiveSchedule, s.Window.Since, s.Window.Opens)
 }
 
-// onSchedule enqueues the Clusters that a Schedule selected before its change, or selects now.
+// onSchedule enqueues the Clusters of a Schedule, as selected before and after a change.
 func (c *Controller) onSchedule(ctx context.Context, before, after *fleet.Schedule, q controller.Queue) {
 	if before != nil && after != nil && before.Generation == after.Generation &&
 		before.DeletionTimestamp.IsZero() == after.DeletionTimestamp.IsZero() {
@@ -127,7 +127,7 @@ func (c *Controller) ofGroup(ctx context.Context, o client.Object) []reconcile.R
 	return nil
 }
 
-// Reconcile opens or closes the window of a Cluster, and comes back at the next change.
+// Reconcile opens or closes the window of a Cluster, and requeues for the next change.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var cluster fleet.Cluster
 	if err := c.Client.Get(ctx, request.NamespacedName, &cluster); err != nil || cluster.DeletionTimestamp != nil {
@@ -153,7 +153,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return kube.At(decided.change, now), nil
 }
 
-// selecting returns the Schedules of a Cluster. A Schedule that is being deleted does not count.
+// selecting returns the Schedules of a Cluster. A Schedule under deletion does not count.
 func (c *Controller) selecting(ctx context.Context, cluster *fleet.Cluster) (found []selecting, err error) {
 	var schedules fleet.ScheduleList
 	if err := c.Client.List(ctx, &schedules, client.InNamespace(cluster.Namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -177,7 +177,7 @@ func (c *Controller) selecting(ctx context.Context, cluster *fleet.Cluster) (fou
 	return found, nil
 }
 
-// reportSchedule writes the status of a Schedule, and comes back at its next change.
+// reportSchedule writes the status of a Schedule, and requeues for its next change.
 func (c *Controller) reportSchedule(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var before fleet.Schedule
 	if err := c.Client.Get(ctx, request.NamespacedName, &before); err != nil {

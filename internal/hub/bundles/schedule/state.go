@@ -15,13 +15,13 @@ import (
 //	(no Window)                              ▲                                  │
 //	                                         └────── the last window ends ──────┘
 
-// selecting is a Schedule that selects a Cluster. An invalid one opens no window.
+// selecting is a Schedule of a Cluster. An invalid one opens no window.
 type selecting struct {
 	windows
 	invalid bool
 }
 
-// decision is what the Schedules let happen on a Cluster now.
+// decision reports whether the Schedules allow changes on a Cluster now.
 type decision struct {
 	// scheduled reports whether a Schedule selects the Cluster, open whether a window is open.
 	scheduled, open bool

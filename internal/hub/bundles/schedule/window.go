@@ -18,8 +18,7 @@ import (
 const (
 	// shortest is the shortest window. A cron expression has whole seconds.
 	shortest = time.Second
-	// maxJoined limits the windows that are joined into one. A longer series is joined again at its
-	// end.
+	// maxJoined limits the windows joined into one. A longer series is joined again at its end.
 	maxJoined = 1000
 	// maxQuoted limits the quoted input in an error.
 	maxQuoted = 200
@@ -30,7 +29,7 @@ type windows struct {
 	starts   cron.Schedule
 	duration time.Duration
 	targets  []selection.Criteria
-	// unknown is true if a selector is invalid. Any Cluster may be selected then.
+	// unknown is true if a selector is invalid. Any Cluster may then be selected.
 	unknown bool
 }
 
@@ -98,7 +97,7 @@ func fromSunday(field string) (string, error) {
 		for j, end := range ends {
 			day, err := strconv.Atoi(end)
 			if err != nil {
-				continue // a name, or a mistake that the library reports
+				continue // a name, or a mistake for the library to report
 			}
 			if day < 1 || day > 7 {
 				return "", fmt.Errorf("the day of the week %d is not from 1 (Sunday) to 7 (Saturday)", day)
@@ -151,7 +150,7 @@ func (w windows) at(now time.Time) (open bool, change time.Time) {
 		return false, start
 	}
 	end := start.Add(w.duration)
-	for range maxJoined { // windows that overlap or touch are one
+	for range maxJoined { // overlapping or adjacent windows are one
 		next := w.starts.Next(end.Add(-w.duration))
 		if next.IsZero() || next.After(end) {
 			break

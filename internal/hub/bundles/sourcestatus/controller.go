@@ -1,8 +1,8 @@
 // Package sourcestatus writes the deployed resources into the status of GitRepos and HelmOps.
 //
-// Only this package writes the fields of SourceResources. Its invariants: a report of an
-// agent costs no look at other GitRepos, and many reports at once cost one write. Lists have
-// maxima, because members write the names in them.
+// Only this package writes the fields of SourceResources. Its invariants: a report of an agent
+// causes no read of other GitRepos, and many concurrent reports cost one write. Lists have maxima,
+// because members write the names in them.
 package sourcestatus
 
 import (
@@ -27,10 +27,10 @@ import (
 )
 
 const (
-	// coalesce is the time over which reports are gathered. A source that takes long to count is
-	// counted less often: its turns take at most one part in share of the time.
+	// coalesce is the time for gathering reports. A source with a long count is counted less often:
+	// its turns take at most one part in share of the time.
 	coalesce, share = 2 * time.Second, 20
-	// indexController indexes Bundles by the UID of the GitRepo or HelmOp that controls them.
+	// indexController indexes Bundles by the UID of their controlling GitRepo or HelmOp.
 	indexController = "controlling-source"
 )
 
@@ -71,8 +71,8 @@ func controllerOf(o client.Object) []string {
 	return nil
 }
 
-// onDeployment counts the source of a BundleDeployment in a moment, once for all reports of that
-// time.
+// onDeployment enqueues the source of a BundleDeployment after a moment, once for all reports of
+// the moment.
 func (c *Controller) onDeployment(_ context.Context, before, after *fleet.BundleDeployment, q controller.Queue) {
 	d := cmp.Or(after, before)
 	key := types.NamespacedName{Namespace: d.Labels[fleet.LabelBundleNamespace], Name: d.Labels[c.label]}
@@ -86,7 +86,7 @@ func (c *Controller) onDeployment(_ context.Context, before, after *fleet.Bundle
 	q.AddAfter(reconcile.Request{NamespacedName: key}, wait)
 }
 
-// Reconcile counts what the Bundles of a source have deployed, and writes it if it has changed.
+// Reconcile counts the resources deployed by the Bundles of a source, and writes a changed result.
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	source := anyform.Object(c.kind)
 	if err := c.cached.Get(ctx, request.NamespacedName, source); err != nil || source.GetDeletionTimestamp() != nil {
@@ -132,7 +132,7 @@ func (c *Controller) count(ctx context.Context, source *unstructured.Unstructure
 	return t.result(), nil
 }
 
-// write replaces the fields that this package owns. It leaves all other fields of the status to
+// write replaces the fields owned by this package. It leaves all other fields of the status to
 // their writers.
 func (c *Controller) write(ctx context.Context, source *unstructured.Unstructured, status map[string]any) error {
 	patch, err := anyform.DeployedPatch(source.GetUID(), status)

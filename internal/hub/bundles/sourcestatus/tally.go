@@ -9,10 +9,10 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// tally gathers what the BundleDeployments of a source report.
+// tally gathers the reports from the BundleDeployments of a source.
 type tally struct {
 	counts fleet.ResourceCounts
-	// clusters holds what is deployed on each Cluster, by namespace/name.
+	// clusters holds the deployed resources on each Cluster, by namespace/name.
 	clusters map[string]*onCluster
 	// groups are the deployments with one list of resources, all in one state.
 	groups map[groupKey]*group
@@ -35,7 +35,7 @@ type groupKey struct {
 // state is the state of a resource on a Cluster.
 type state struct {
 	name, message string
-	// fails and moves are true if the resource does not become ready by itself, or is about to.
+	// fails: the resource does not become ready by itself; moves: it is about to become ready.
 	fails, moves bool
 }
 
@@ -123,7 +123,7 @@ func wholeState(d *fleet.BundleDeployment) state {
 	return state{name: string(fleet.StatePending), message: kube.Clip(rollup.Message(d), maxMessage)}
 }
 
-// exceptions returns the resources that a report names as changed or not ready.
+// exceptions returns the changed and unready resources in a report.
 func exceptions(d *fleet.BundleDeployment) map[resourceKey]state {
 	found := map[resourceKey]state{}
 	for _, r := range d.Status.NonReadyStatus {

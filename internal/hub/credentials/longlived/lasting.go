@@ -1,10 +1,10 @@
 // Package longlived issues tokens without renewal: for Rancher Fleet agents, and for
 // ClusterRegistrationTokens without a TTL.
 //
-// Longlived owns the Secrets that such tokens end with. The API server issues a token bound to an
-// empty Secret. If it grants too short a life, kube-controller-manager fills a Secret of another
-// type with a token, at a few a second for all requests. Its invariant: a lasting token belongs to
-// exactly the given account, and ends when that account or its Secret is deleted.
+// Longlived owns the Secrets of such tokens; a token ends with its Secret. The API server issues a
+// token bound to an empty Secret. If its life is too short, kube-controller-manager fills a Secret
+// of another type with a token, at a few a second for all requests. Its invariant: a lasting token
+// belongs to exactly the given account, and ends with this account or its Secret.
 package longlived
 
 import (
@@ -28,11 +28,11 @@ import (
 )
 
 const (
-	// life is the longest life that the TokenRequest API accepts, 136 years.
+	// life is the longest life accepted by the TokenRequest API, 136 years.
 	life = math.MaxUint32 * time.Second
-	// enough is the shortest life of a token that counts as lasting.
+	// enough is the shortest life of a lasting token.
 	enough = 10 * 365 * 24 * time.Hour
-	// retryAfter is the pause between requests to an API server that granted less than enough.
+	// retryAfter is the interval between requests after an API server granted less than enough.
 	retryAfter = time.Hour
 )
 

@@ -1,10 +1,10 @@
-// Package rejoin issues the tokens that let agents rejoin after their credential has expired. Each
-// workspace has one account for this, and all its native agents get tokens of that account. The
+// Package rejoin issues the tokens for agents to rejoin after their credential has expired. Each
+// workspace has one account for this, and all its native agents get tokens of this account. The
 // account may only create registration requests in the workspace. The hub grants such a request
 // only if it is signed with the key pinned to a Cluster.
 //
 // Rejoin owns the accounts, and their Roles and RoleBindings. Its invariant: a token of such an
-// account is worth nothing without the key of a member.
+// account is useless without the key of a member.
 package rejoin
 
 import (
@@ -29,11 +29,11 @@ import (
 )
 
 const (
-	// life is the longest time a cluster may be off and still rejoin without a registration token. The
-	// API server may grant less.
+	// life is the longest time a cluster may be disconnected and still rejoin without a registration
+	// token. The API server may grant less.
 	life = 365 * 24 * time.Hour
-	// sharedFor is the time of giving the same token to all agents with a new or renewed credential. A
-	// crowd then costs one request.
+	// sharedFor is the time during which all agents with a new or renewed credential get the same
+	// token. Many agents at once then cost one request.
 	sharedFor = 12 * time.Hour
 	// retryAfter is the pause after a failed attempt.
 	retryAfter = time.Minute
@@ -72,7 +72,7 @@ func IsAccount(user, workspace string) bool {
 	return own && IsName(name)
 }
 
-// IsName reports whether a ServiceAccount of a workspace is the account of that workspace.
+// IsName reports whether a ServiceAccount of a workspace is the workspace's account for rejoining.
 func IsName(account string) bool { return strings.HasPrefix(account, prefix) }
 
 // Token returns a token for the agents of a workspace; "" if it cannot get one. It logs the failure
@@ -102,7 +102,7 @@ func (i *Issuer) Token(ctx context.Context, name string) string {
 	return ""
 }
 
-// sweep drops the workspaces whose token no agent gets any more.
+// sweep drops the workspaces with a token no longer issued to agents.
 func (i *Issuer) sweep(now time.Time) {
 	i.sweeping.Lock()
 	defer i.sweeping.Unlock()

@@ -1,4 +1,4 @@
-// Package renewal renews the credentials of members whose agents have a key, for both Clusters and
+// Package renewal renews the credentials of agents with a key, for both Clusters and
 // MemberClusters. It also detects the reuse of an older credential.
 //
 // The hub issues a new credential every day, sealed to the agent's key. The controller of the
@@ -37,16 +37,17 @@ import (
 // Renewer renews the credentials of members: Clusters or MemberClusters.
 type Renewer struct {
 	deps controller.Deps
-	// reconnect returns a token that lets the agent of a member rejoin.
+	// reconnect returns a token for the agent of a member to rejoin.
 	reconnect Reconnect
 	// Began returns the time when this hub began to reconcile.
 	Began func() time.Time
-	// superseded holds, by namespace, the time since when a report names a superseded credential.
+	// superseded holds, by namespace, the start of a superseded credential's use according to the
+	// report.
 	superseded kube.Memory[string, time.Time]
 }
 
-// Reconnect returns a token that lets the agent of a member rejoin after its credential has
-// expired; "" if there is none.
+// Reconnect returns a token for the agent of a member to rejoin after its credential has expired;
+// "" if there is none.
 type Reconnect func(ctx context.Context, s *State) string
 
 // New returns a renewer of credentials.
@@ -94,12 +95,12 @@ func (r *Renewer) live(ctx context.Context, s State) (State, error) {
 	return s, err
 }
 
-// Forget drops the data about a member that leaves or is revoked.
+// Forget drops the data about a leaving or revoked member.
 func (r *Renewer) Forget(namespace string) { r.superseded.Forget(namespace) }
 
-// Issue returns the credential for the report: a new one if that is due, else the current one. Once
-// the membership object shows that the agent uses the credential, Issue leaves out the sealed
-// token. On failure Issue returns the current credential.
+// Issue returns the credential for the report: a new one if it is due, else the current one. Once
+// the membership object shows this credential in use, Issue leaves out the sealed token. On failure
+// Issue returns the current credential.
 func (r *Renewer) Issue(ctx context.Context, s *State) *clusterv1beta1.IssuedCredential {
 	next, err := r.issue(ctx, s)
 	if s.Failure = err; err != nil {
@@ -145,7 +146,7 @@ func (r *Renewer) issue(ctx context.Context, s *State) (*clusterv1beta1.IssuedCr
 		next.Sequence = max(next.Sequence, current.Sequence+1)
 	}
 	tokens := credential.Tokens{Token: token}
-	if s.Acting { // a member without heartbeats already has a token to rejoin with; its absence must not prolong that token
+	if s.Acting { // a member without heartbeats already has a token for rejoining; its absence must not prolong the token
 		tokens.Reconnect = r.reconnect(ctx, s)
 	}
 	next.Sealed, err = credential.SealTokens(s.Report.Status.AgentKey,

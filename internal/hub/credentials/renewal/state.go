@@ -20,15 +20,15 @@ const (
 	// life of a short-lived credential.
 	renewEvery      = 24 * time.Hour
 	renewalsPerLife = 7
-	// awaitsPerLife is the number of replacements in the life of a credential whose agent sends no
+	// awaitsPerLife is the number of replacements in the life of a credential while its agent sends no
 	// heartbeats.
 	awaitsPerLife = 2
-	// minLife is the shortest life that the TokenRequest API grants.
+	// minLife is the shortest life granted by the TokenRequest API.
 	minLife = 10 * time.Minute
-	// maxCatchUp bounds the time over which the hub spreads renewals that fell due while no hub ran.
+	// maxCatchUp bounds the time to spread renewals that fell due while no hub ran.
 	maxCatchUp = time.Hour
-	// supersededFor is the shortest time of naming an older credential before the hub acts. An agent
-	// under replacement may write its report a moment after its successor.
+	// supersededFor is the shortest use of an older credential before the hub acts. An agent under
+	// replacement may write its report a moment after its successor.
 	supersededFor = 10 * time.Second
 	// KeyShown is the number of characters shown of a key's fingerprint.
 	KeyShown = 12
@@ -38,7 +38,7 @@ const (
 type State struct {
 	membernamespace.Member
 	// AccountUID is the UID of the member's ServiceAccount, empty if there is none. Created is the
-	// creation time of the account. Kind is the kind of agent that received the credential.
+	// creation time of the account. Kind is the kind of agent with the first grant of the credential.
 	AccountUID types.UID
 	Created    time.Time
 	Kind       membership.AgentKind
@@ -85,8 +85,8 @@ func (s State) life(asked time.Duration) time.Duration {
 	return max(min(asked, granted), minLife)
 }
 
-// issued returns the newest credential that the hub has issued for the account through the report;
-// nil if there is only the registration's.
+// issued returns the hub's newest credential for the account in the report; nil if there is only
+// the registration's.
 func (s State) issued() *clusterv1beta1.IssuedCredential {
 	if s.AccountUID == "" || s.Report == nil || s.Report.Spec.Credential == nil ||
 		s.Report.Spec.Credential.AccountUID != string(s.AccountUID) {
@@ -95,8 +95,8 @@ func (s State) issued() *clusterv1beta1.IssuedCredential {
 	return s.Report.Spec.Credential
 }
 
-// Used returns the agent's report about the credential in use; nil if that is no credential of the
-// account.
+// Used returns the agent's report about the credential in use, if it is a credential of the
+// account; else nil.
 func (s State) Used() *clusterv1beta1.CredentialInUse {
 	if s.AccountUID == "" || s.Report == nil || s.Report.Status.Credential == nil ||
 		s.Report.Status.Credential.AccountUID != string(s.AccountUID) {

@@ -14,7 +14,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// patience is the time for which a hub watches a member before it removes the member; a shorter
+// patience is the usual length of a hub's watch of a member before the removal; a shorter
 // RemoveAfter shortens it. A restored hub may show a heartbeat from long ago, and its members may
 // need minutes to connect.
 const patience = time.Hour

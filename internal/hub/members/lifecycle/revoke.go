@@ -108,8 +108,8 @@ func (c *Controller) revoked(ctx context.Context, record client.Object, member m
 	return fact
 }
 
-// beginEpoch moves the member of a revoked membership object to another namespace, unless the
-// member cannot have used the present one. It reports whether it moved the member. It writes the epoch before it
+// beginEpoch moves the member of a revoked membership object to another namespace, unless it cannot
+// have used the present one. It reports whether it moved the member. It writes the epoch before it
 // deletes anything, so a hub killed in between continues with the same namespace.
 func (c *Controller) beginEpoch(ctx context.Context, record client.Object, r Reconciliation) (bool, error) {
 	member := membernamespace.Of(record)

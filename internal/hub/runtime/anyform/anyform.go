@@ -77,7 +77,7 @@ func InNamespace(c client.Reader, kind string) handler.EventHandler {
 	})
 }
 
-// Leave names the finalizers of an object that is being deleted. Muster sets and removes none.
+// Leave names the finalizers of an object under deletion. Muster sets and removes none.
 func Leave(ctx context.Context, c client.Client, object *unstructured.Unstructured, now time.Time) error {
 	if len(object.GetFinalizers()) == 0 {
 		return nil

@@ -80,8 +80,8 @@ var empty = map[string]any{
 	"resourceErrors": []any{}, "resources": []any{},
 }
 
-// DeployedPatch returns a JSON patch that replaces the deployed resources in a status.
-// A merge patch would leave former Clusters in the map.
+// DeployedPatch returns a JSON patch to replace the deployed resources in a status. A merge patch
+// would leave former Clusters in the map.
 func DeployedPatch(uid types.UID, status map[string]any) ([]byte, error) {
 	patch := []map[string]any{{"op": "test", "path": "/metadata/uid", "value": uid}}
 	for _, field := range deployedFields {

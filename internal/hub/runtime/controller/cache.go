@@ -16,7 +16,7 @@ import (
 )
 
 // NewCache returns a cache of objects outside the manager's cache; what names them in errors. Every
-// replica fills the cache, so that a new leader need not list the objects first.
+// replica fills the cache, so a new leader need not list the objects first.
 func NewCache(ctx context.Context, mgr ctrl.Manager, what string, byObject map[client.Object]cache.ByObject) (cache.Cache, error) {
 	made, err := NewLazyCache(mgr, what, byObject)
 	for object := range byObject {

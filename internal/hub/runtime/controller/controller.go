@@ -40,21 +40,21 @@ type Deps struct {
 	// Clock is the clock of the API server.
 	Clock    clock.PassiveClock
 	Recorder events.EventRecorder
-	// Notify tells the receivers in the settings about changes of members.
+	// Notify sends changes of members to the receivers in the settings.
 	Notify *notify.Notifier
 	// Config holds the settings of the hub's chart.
 	Config   *settings.Controller
 	Liveness *liveness.Tracker
-	// GrantContents lets the account of a member namespace read Contents. The caller has checked that
+	// GrantContents lets the account of a member namespace read Contents. The caller has verified that
 	// the hub owns the namespace.
 	GrantContents func(ctx context.Context, namespace string, uid types.UID) error
-	// WithdrawContents takes that right away, and lets GrantContents have no effect until
+	// WithdrawContents takes this right away, and makes GrantContents ineffective until
 	// ReadmitContents.
 	WithdrawContents func(ctx context.Context, namespace string) error
 	ReadmitContents  func(ctx context.Context, namespace string, uid types.UID) error
 	Kinds            *servedkinds.Kinds
 	Workspaces       *Workspaces
-	// Joins delays the work that follows a join while many members join.
+	// Joins delays work after joins while many members join.
 	Joins *Joins
 	// SystemNamespace is the hub's own namespace.
 	SystemNamespace string
@@ -139,12 +139,11 @@ const (
 	conflictCap = time.Minute
 )
 
-// RetryConflicts returns a reconciler that does not treat a conflict as a failure. Another client
-// wrote the object after the cache showed it, so the request is requeued, later with each further
-// conflict. A returned error would start the pauses of the controller's queue, with the shortest
-// one. If the API server refuses
-// a status, RetryConflicts emits an Event on the object. Otherwise only the log would show that the
-// status is out of date.
+// RetryConflicts returns a reconciler with special treatment of conflicts. Another client wrote the
+// object after the cache showed it, so the request is requeued, later with each further conflict. A
+// returned error would start the pauses of the controller's queue, with the shortest one. If the
+// API server refuses a status, RetryConflicts emits an Event on the object. Otherwise only the log
+// would report the outdated status.
 func RetryConflicts(recorder events.EventRecorder, r reconcile.Reconciler) reconcile.Reconciler {
 	conflicts := workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](afterConflict, conflictCap)
 	return reconcile.Func(func(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {

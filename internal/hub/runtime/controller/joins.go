@@ -9,16 +9,17 @@ import (
 )
 
 const (
-	// manyJoins is the number of joining members that delays other work for new members.
+	// manyJoins is a number of joining members: with this many, the hub delays other work for new
+	// members.
 	manyJoins = 8
-	// joinsFirst bounds this delay, from the creation of the Cluster or MemberCluster. A member that
-	// has not joined by then delays nothing.
+	// joinsFirst bounds this delay, from the creation of the Cluster or MemberCluster. A member
+	// without a join by then delays nothing.
 	joinsFirst = time.Minute
-	// lookAgain is the mean time until work that was delayed looks again.
+	// lookAgain is the mean delay of postponed work before its next attempt.
 	lookAgain = 2 * time.Second
 )
 
-// Joins lets first heartbeats go ahead of the work that follows a join, while many members join.
+// Joins gives first heartbeats priority over the work after a join, while many members join.
 type Joins struct {
 	mu sync.Mutex
 	// began holds the members without a heartbeat, with the time of their creation.
@@ -48,8 +49,8 @@ func (j *Joins) End(member types.NamespacedName) {
 	delete(j.began, member)
 }
 
-// Delay returns the time that the work after a join has to wait, by the creation of the Cluster or
-// MemberCluster. It is 0 if few members join, and after a minute.
+// Delay returns the wait of the work after a join, by the creation of the Cluster or MemberCluster.
+// It is 0 if few members join, and after a minute.
 func (j *Joins) Delay(created, now time.Time) time.Duration {
 	left := created.Add(joinsFirst).Sub(now)
 	if j == nil || left <= 0 || left > joinsFirst || !j.many(now) {

@@ -62,7 +62,7 @@ func Parse(secret string, data []byte, now time.Time) (Kubeconfig, *Problem) {
 		return Kubeconfig{}, badInput(reasons.InvalidKubeconfig, "context %q of Secret %s names user %q, which the kubeconfig does not have",
 			name, secret, chosen.AuthInfo)
 	}
-	user.Token = strings.TrimSpace(user.Token) // many write it with the line break of a file
+	user.Token = strings.TrimSpace(user.Token) // many Secrets have it with the line break of a file
 	for _, check := range []*Problem{
 		checkCode(secret, chosen.AuthInfo, user), checkFiles(secret, cluster, user), checkServer(secret, cluster),
 		checkCredential(secret, chosen.AuthInfo, user, now), checkCertificates(secret, chosen, cluster, user),
@@ -188,8 +188,7 @@ func checkCredential(secret, name string, user *clientcmdapi.AuthInfo, now time.
 	return nil
 }
 
-// checkCertificates refuses certificates and keys that client-go cannot use, with the entry that is
-// wrong.
+// checkCertificates refuses unusable certificates and keys, and names the wrong entry.
 func checkCertificates(secret string, chosen *clientcmdapi.Context, cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) *Problem {
 	ca := cluster.CertificateAuthorityData
 	switch {

@@ -19,8 +19,8 @@ import (
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
-// Problem is a fault that a user must correct. It never quotes the kubeconfig, because more people
-// may read a condition than a credential.
+// Problem is a fault for a user to correct. It never quotes the kubeconfig, because more people may
+// read a condition than a credential.
 type Problem struct{ Reason, Message string }
 
 func (p *Problem) Error() string { return p.Reason + ": " + p.Message }
@@ -58,8 +58,8 @@ func CheckSecret(cluster *fleet.Cluster, key types.NamespacedName) *Problem {
 }
 
 // Consents reports whether a Cluster may use a kubeconfig Secret. It may use one of its own
-// namespace, the place of Cluster API's and the hub's. It may use another one whose annotation or
-// label names its workspace. Neither the Secret's name nor an owner reference of the Cluster proves
+// namespace, the place of Cluster API's and the hub's. It may use another one with an annotation or
+// label for its workspace. Neither the Secret's name nor an owner reference of the Cluster proves
 // anything, because the Cluster's owner writes both.
 func Consents(secret *corev1.Secret, cluster *fleet.Cluster) bool {
 	if secret.Namespace == cluster.Namespace ||

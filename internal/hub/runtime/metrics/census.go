@@ -1,6 +1,5 @@
-// Package metrics counts requests and Bundles, by the states that muster get shows, and the held
-// removals. Alerts then show an administrator the failing objects and the ones waiting for a
-// decision.
+// Package metrics counts requests and Bundles by their states in muster get, and the held removals.
+// Alerts then show an administrator the failing objects and the ones waiting for a decision.
 //
 // Metrics counts the objects in the hub's cache at scrape time, and writes nothing.
 package metrics

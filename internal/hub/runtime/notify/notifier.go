@@ -1,5 +1,5 @@
-// Package notify sends the changes in the lives of members to the receivers in the hub's settings:
-// CloudEvents by HTTP, signed as Standard Webhooks say.
+// Package notify sends the changes of members to the receivers in the hub's settings: CloudEvents
+// by HTTP, signed by Standard Webhooks.
 //
 // Notify reads the Secrets with the signing keys and emits Events on the hub's ConfigMap. Its
 // invariant: no receiver delays the hub or another receiver. Each has a queue with a maximum and a
@@ -47,7 +47,7 @@ type Notifier struct {
 	queues map[string]*queue
 }
 
-// Deps holds what a Notifier needs.
+// Deps holds the dependencies of a Notifier.
 type Deps struct {
 	// Client has the scheme of the objects; Live reads the Secrets with the keys.
 	Client client.Client
@@ -124,7 +124,7 @@ func (n *Notifier) queue(name string) *queue {
 	return n.queues[name]
 }
 
-// forget drops the queue and the metrics of a sink that the settings no longer have.
+// forget drops the queue and the metrics of a sink removed from the settings.
 func (n *Notifier) forget(name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -141,8 +141,8 @@ func (n *Notifier) wakeAll() {
 	}
 }
 
-// Tell queues changes of a member or a request for all sinks that want them. It never waits.
-// Changes of an object that changes too often are left out, as its Events are.
+// Tell queues changes of a member or a request for all interested sinks. It never waits. It leaves
+// out changes of a frequently changing object, like its Events.
 func (n *Notifier) Tell(o client.Object, state string, changes ...history.Change) {
 	if n == nil || len(changes) == 0 {
 		return
@@ -153,7 +153,7 @@ func (n *Notifier) Tell(o client.Object, state string, changes ...history.Change
 	}
 	gvk, err := apiutil.GVKForObject(o, n.client.Scheme())
 	if err != nil {
-		return // no kind of the hub: a mistake that the tests of each caller find
+		return // no kind of the hub: a bug, found by the tests of each caller
 	}
 	now := n.clock.Now()
 	for _, change := range changes {

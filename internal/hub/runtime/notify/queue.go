@@ -32,7 +32,7 @@ func newQueue() *queue {
 	return &queue{more: make(chan struct{}, 1), retry: make(chan struct{}, 1)}
 }
 
-// push adds a message, and returns the number of messages that gave way.
+// push adds a message, and returns the number of dropped messages.
 func (q *queue) push(m message) (dropped int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -54,15 +54,15 @@ func (q *queue) first() (message, bool) {
 	return q.waiting[0], true
 }
 
-// done removes a message, unless it gave way to another one.
+// done removes a message, unless it was dropped for another one.
 func (q *queue) done(id string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.waiting = slices.DeleteFunc(q.waiting, func(m message) bool { return m.id == id })
 }
 
-// failed counts an attempt of a message. After several, the message goes behind the others, so that
-// one that the receiver cannot process does not hold them back.
+// failed counts an attempt of a message. After several, the message goes behind the others. A
+// message without success then does not hold them back.
 func (q *queue) failed(id string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

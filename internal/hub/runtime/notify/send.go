@@ -23,9 +23,10 @@ import (
 )
 
 const (
-	// requestTimeout is long for a receiver that only stores a message.
+	// requestTimeout is long: a receiver need only store a message.
 	requestTimeout = 10 * time.Second
-	// maxAnswer bounds the bytes read of an answer, so that the connection can be used again.
+	// maxAnswer bounds the bytes read of an answer; a fully read answer frees the connection for
+	// reuse.
 	maxAnswer = 64 << 10
 	// idleTimeout ends an unused connection.
 	idleTimeout = 30 * time.Second
@@ -34,9 +35,9 @@ const (
 // sendError is the reason why a request failed.
 type sendError struct {
 	error
-	// refused: the receiver takes this message at no time.
+	// refused: the receiver never accepts this message.
 	refused bool
-	// after is the pause that the receiver requests; zero without one.
+	// after is the pause requested by the receiver; zero without one.
 	after time.Duration
 }
 
@@ -108,7 +109,7 @@ func judge(response *http.Response, now time.Time) *sendError {
 	return failed
 }
 
-// retryAfter reads the header of that name: seconds, or a time.
+// retryAfter reads the header Retry-After: seconds, or a time.
 func retryAfter(text string, now time.Time) time.Duration {
 	if seconds, err := strconv.Atoi(strings.TrimSpace(text)); err == nil {
 		return time.Duration(max(0, min(seconds, int(longestAsked/time.Second)))) * time.Second
@@ -136,8 +137,8 @@ func clientOf(sink settings.Sink) *http.Client {
 	}
 }
 
-// control returns the check of each address that a connection leads to, after the name resolution.
-// The administrator's proxy may have a loopback address.
+// control returns the check of each dialed address, after the name resolution. The administrator's
+// proxy may have a loopback address.
 func control(sink settings.Sink) func(string, string, syscall.RawConn) error {
 	if address, err := url.Parse(sink.URL); err == nil {
 		proxy, err := http.ProxyFromEnvironment(&http.Request{URL: address})

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// secretKey is the key of the Secret's data that holds the signing keys.
+	// secretKey is the key of the signing keys in the Secret's data.
 	secretKey = "key"
 	// keyPrefix begins a key in the notation of Standard Webhooks.
 	keyPrefix = "whsec_"
 	// minKey and maxKey bound a key in bytes, as Standard Webhooks recommend.
 	minKey, maxKey = 24, 64
-	// maxKeys is the number of keys that sign at the same time: the next one and the previous one.
+	// maxKeys is the number of concurrent signing keys: the next one and the previous one.
 	maxKeys = 2
 	// keysLife is the time between two reads of the keys.
 	keysLife = time.Minute

@@ -21,14 +21,14 @@ const (
 	// row, and varies by half.
 	firstPause   = time.Second
 	longestPause = 5 * time.Minute
-	// longestAsked bounds the pause that a receiver may ask for.
+	// longestAsked bounds the pause requested by a receiver.
 	longestAsked = time.Hour
 	// attemptsInARow is the number of attempts before another message has its turn.
 	attemptsInARow = 5
 	// longestLife is the maximum age of a message.
 	longestLife = 24 * time.Hour
-	// announcePeriod is the time between two Events about a sink that keeps failing; an API server
-	// keeps them for an hour.
+	// announcePeriod is the time between two Events about a failing sink; an API server keeps them for
+	// an hour.
 	announcePeriod = 50 * time.Minute
 )
 
@@ -38,12 +38,12 @@ type worker struct {
 	name  string
 	log   logr.Logger
 	queue *queue
-	// web sends to the sink of the settings, which is to.
+	// web sends to the sink of the settings, in to.
 	to   settings.Sink
 	web  *http.Client
 	keys keys
 	// failures counts the failed attempts in a row; announced is the time of the last Event about
-	// them. dropping: the queue has been full since the last success, and the log says so.
+	// them. dropping: the queue has been full since the last success, and the log reports it.
 	failures  int
 	announced time.Time
 	dropping  bool
@@ -108,7 +108,7 @@ func (w *worker) attempt(ctx context.Context, m message) time.Duration {
 		return 0
 	}
 	w.queue.failed(m.id)
-	w.keys = keys{} // another key may be there by now
+	w.keys = keys{} // the Secret may have another key by now
 	w.failing(err)
 	return max(pauseAfter(w.failures, m.id), min(err.after, longestAsked))
 }
@@ -123,7 +123,7 @@ func pauseAfter(failures int, id string) time.Duration {
 	return pause/2 + time.Duration(jitter*float64(pause)/2)
 }
 
-// noteDropped logs once that the queue is full.
+// noteDropped logs the full queue once.
 func (w *worker) noteDropped() {
 	if dropped := w.sent.of(w.name, resultDropped); dropped > 0 && !w.dropping && w.failures > 0 {
 		w.dropping = true
@@ -132,7 +132,8 @@ func (w *worker) noteDropped() {
 	}
 }
 
-// failing shows that the sink fails: in the metrics, and once an hour in the log and in an Event.
+// failing reports the failure of the sink: in the metrics, and once an hour in the log and in an
+// Event.
 func (w *worker) failing(err *sendError) {
 	w.failures++
 	w.sent.setFailing(w.name, true)
@@ -146,7 +147,7 @@ func (w *worker) failing(err *sendError) {
 		"notifications to %s fail, and are tried again: %v", w.name, err)
 }
 
-// recovered shows that the sink works again.
+// recovered reports the recovery of the sink.
 func (w *worker) recovered() {
 	if w.failures == 0 {
 		return

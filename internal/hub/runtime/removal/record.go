@@ -20,12 +20,12 @@ import (
 // mostRecorded is the maximum number of removals noted on the report of a member: 37 bytes each.
 const mostRecorded = 200
 
-// Record notes on the report of a member that the hub is about to delete a BundleDeployment. From
-// the note the agent can distinguish a deletion from a restored hub, however long the agent was
-// away. A member without a report has no agent to read it.
+// Record notes a pending deletion of a BundleDeployment on the report of the member. The note lets
+// the agent distinguish a deletion from a restored hub, even after a long absence. A member without
+// a report has no agent to read it.
 //
-// Record skips a BundleDeployment missing on the API server. It may be in the cache of a hub whose
-// API server was restored, without any deletion.
+// Record skips a BundleDeployment missing on the API server. Such a BundleDeployment may be in the
+// cache of a hub with a restored API server, without any deletion.
 func Record(ctx context.Context, c client.Client, live client.Reader, report, deployment types.NamespacedName, uid types.UID) error {
 	current := kube.Metadata(fleet.GroupVersion.WithKind("BundleDeployment"))
 	if err := live.Get(ctx, deployment, current); kube.NotServed(err) || client.IgnoreNotFound(err) != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // DeleteWork deletes a Work. The Work is gone when the member's agent has deleted its resources.
-// DeleteWork marks the Work first, so that the agent does not wait for the hub to write it again.
+// DeleteWork marks the Work first, so the agent does not wait for the hub to write it again.
 func DeleteWork(ctx context.Context, c client.Client, work *placement.Work, cause Cause) error {
 	if work.DeletionTimestamp != nil {
 		return nil

@@ -1,4 +1,4 @@
-// Package servedkinds tracks the kinds that the hub cluster serves. The deletion of a
+// Package servedkinds tracks the kinds served by the hub cluster. The deletion of a
 // CustomResourceDefinition then costs only the objects of the kind. Informers continue, and
 // controllers write again as soon as the API server serves the kind again. Before a controller
 // treats an object as deleted, it checks here for a deletion of the kind.
@@ -54,7 +54,7 @@ type Kinds struct {
 	mu sync.Mutex
 	// changed is closed when a definition changes.
 	changed chan struct{}
-	// missing holds the kinds whose informers wait.
+	// missing holds the kinds with waiting informers.
 	missing     map[schema.GroupVersionKind]bool
 	subscribers []chan event.GenericEvent
 }
@@ -64,8 +64,8 @@ func New(clock clock.Clock, log logr.Logger, scheme *runtime.Scheme) *Kinds {
 	return &Kinds{clock: clock, log: log, scheme: scheme, changed: make(chan struct{}), missing: map[schema.GroupVersionKind]bool{}}
 }
 
-// Register follows the definitions in the manager's cache. NewInformer creates that cache's
-// informers.
+// Register follows the definitions in the manager's cache. NewInformer creates the informers of
+// this cache.
 func (k *Kinds) Register(ctx context.Context, mgr ctrl.Manager) error {
 	k.live, k.mapper = mgr.GetAPIReader(), mgr.GetRESTMapper()
 	definitions, err := mgr.GetCache().GetInformer(ctx, kube.Metadata(DefinitionKind))
@@ -84,8 +84,7 @@ func (k *Kinds) Register(ctx context.Context, mgr ctrl.Manager) error {
 	return err
 }
 
-// created handles a new definition. Its kind may have been missing for so short a time that no
-// informer noticed.
+// created handles a new definition. No informer may have noticed a short absence of its kind.
 func (k *Kinds) created(definition any) {
 	o, ok := definition.(client.Object)
 	if !ok {
@@ -110,22 +109,21 @@ func (k *Kinds) nextChange() <-chan struct{} {
 	return k.changed
 }
 
-// Subscribe returns a channel that yields an event when the API server serves a missing kind again,
-// or has a new definition of a kind.
-// Subscribe before the manager starts.
+// Subscribe returns a channel with an event for each missing kind served again, and for each new
+// definition of a kind. Subscribe before the manager starts.
 func (k *Kinds) Subscribe() <-chan event.GenericEvent {
 	subscriber := make(chan event.GenericEvent, 1)
 	k.subscribers = append(k.subscribers, subscriber)
 	return subscriber
 }
 
-// NewInformer returns an informer that waits while the API server does not serve its kind, instead
-// of retrying with back-off.
+// NewInformer returns an informer for a kind. While the API server does not serve the kind, the
+// informer waits instead of retrying with back-off.
 func (k *Kinds) NewInformer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration,
 	indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	kind, err := apiutil.GVKForObject(o, k.scheme)
 	if err != nil {
-		panic(err) // a mistake in this program
+		panic(err) // a bug in this program
 	}
 	patient := restore.Survive(lw)
 	return toolscache.NewSharedIndexInformer(restore.InPages(&toolscache.ListWatch{
@@ -150,7 +148,7 @@ func (k *Kinds) NewInformer(lw toolscache.ListerWatcher, o runtime.Object, resyn
 // not serve the kind.
 func (k *Kinds) whenServed(ctx context.Context, kind schema.GroupVersionKind, ask func() error) error {
 	for {
-		changed := k.nextChange() // before the call, so as to miss no change
+		changed := k.nextChange() // before the call, to miss no change
 		err := ask()
 		if !kube.NotServed(err) {
 			k.found(kind)
@@ -237,7 +235,7 @@ func Kept(definition string) string {
 }
 
 // Again enqueues every object in the lists when the API server serves a kind again, without the
-// back-off of reconciles that failed meanwhile.
+// back-off of earlier failures.
 func (k *Kinds) Again(reader client.Reader, lists ...client.ObjectList) source.Source {
 	return source.Channel(k.Subscribe(), handler.Funcs{
 		GenericFunc: func(ctx context.Context, _ event.GenericEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {

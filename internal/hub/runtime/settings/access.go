@@ -13,14 +13,14 @@ import (
 // Access holds the namespaces where the hub keeps kubeconfigs of members for other tools. An empty
 // namespace turns a tool off.
 type Access struct {
-	// Workspaces lists the workspaces whose Clusters the tools may reach; * stands for all.
+	// Workspaces lists the workspaces open to the tools; * stands for all.
 	Workspaces []string
-	// ArgoCD is the namespace of Argo CD, ArgoCDProject the project that its clusters belong to; empty
-	// for all projects.
+	// ArgoCD is the namespace of Argo CD, ArgoCDProject the project of its clusters; empty for all
+	// projects.
 	ArgoCD, ArgoCDProject string
 	// Flux is the namespace of the Kustomizations and HelmReleases of Flux.
 	Flux string
-	// Inventory is the namespace of a tool that reads ClusterProfiles.
+	// Inventory is the namespace of a tool for ClusterProfiles.
 	Inventory string
 }
 
@@ -59,7 +59,7 @@ func (w wireAccess) parse() (Access, error) {
 }
 
 // accessProblem returns the fault of a namespace for kubeconfigs, or "". In the namespaces of the
-// fleet and of Kubernetes itself, others than the tool read Secrets.
+// fleet and of Kubernetes itself, other programs read Secrets.
 func accessProblem(namespace string) string {
 	if namespace == "" {
 		return ""

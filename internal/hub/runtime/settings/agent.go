@@ -14,7 +14,7 @@ const (
 	TLSSystemStore = "system-store"
 )
 
-// Agent holds the settings of all agents that the hub installs.
+// Agent holds the settings of all agents installed by the hub.
 type Agent struct {
 	// Image and its pull policy; empty for the defaults of the agent's chart.
 	Image, ImagePullPolicy string
@@ -24,7 +24,7 @@ type Agent struct {
 	TLSMode string
 	// GarbageCollectionInterval is the interval between an agent's searches for leftovers.
 	GarbageCollectionInterval time.Duration
-	// PullSecrets names Secrets of the hub's system namespace that the hub copies to the agent.
+	// PullSecrets names Secrets of the hub's system namespace to copy to the agent.
 	PullSecrets []string
 }
 

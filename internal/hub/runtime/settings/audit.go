@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Audit bounds the AuditEntries that the hub keeps.
+// Audit limits the number and age of AuditEntries.
 type Audit struct {
 	// MaxAge is the maximum age of an entry; zero for no limit.
 	MaxAge time.Duration
@@ -15,7 +15,7 @@ type Audit struct {
 	MaxEntries int
 }
 
-// minAuditAge keeps a mistake in the unit from deleting an entry before users have seen it.
+// minAuditAge limits mistakes in the unit: no entry is deleted before users have seen it.
 const minAuditAge = time.Hour
 
 // wireAudit is the form of Audit in the ConfigMap; missing fields mean the default.

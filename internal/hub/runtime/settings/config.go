@@ -2,8 +2,8 @@
 // fleet-controller.
 //
 // Settings writes nothing but Events on the ConfigMap. Its invariant: Current returns only settings
-// that parsed. After an invalid or deleted ConfigMap the last valid settings stay in force. A hub
-// that starts without a ConfigMap has the defaults.
+// without an error in Parse. After an invalid or deleted ConfigMap the last valid settings stay in
+// force. A hub started without a ConfigMap has the defaults.
 package settings
 
 import (
@@ -37,51 +37,51 @@ type Config struct {
 	// ForceDeleteWaitTime bounds the wait for the agent's answer while a member leaves with deletion
 	// of its workloads.
 	ForceDeleteWaitTime time.Duration
-	// IgnoreClusterRegistrationLabels drops all labels that agents request.
+	// IgnoreClusterRegistrationLabels drops all labels requested by agents.
 	IgnoreClusterRegistrationLabels bool
-	// RegistrationTokenTTLRequired refuses tokens that never expire.
+	// RegistrationTokenTTLRequired refuses tokens without an expiry.
 	RegistrationTokenTTLRequired bool
 	// Registration bounds the cost of requests.
 	Registration Registration
-	// Audit bounds the AuditEntries that the hub keeps.
+	// Audit limits the number and age of AuditEntries.
 	Audit Audit
 	// ManageAgent lets the hub keep the agents of Clusters up to date.
 	ManageAgent bool
-	// Agent holds the settings of agents that the hub installs.
+	// Agent holds the settings of agents installed by the hub.
 	Agent Agent
 	// InventoryNamespace is the namespace of the members' ClusterProfiles; empty turns the inventory
 	// off.
 	InventoryNamespace string
-	// InventoryInFleetSystem has the ClusterProfiles in namespace fleet-system, too, where KubeFleet's
-	// hub keeps them.
+	// InventoryInFleetSystem adds the ClusterProfiles to namespace fleet-system, as with KubeFleet's
+	// hub.
 	InventoryInFleetSystem bool
-	// InventoryClusterSet is the ClusterSet that all members belong to.
+	// InventoryClusterSet is the ClusterSet of all members.
 	InventoryClusterSet string
-	// LabelsFromFacts lists the facts of members that become labels of Clusters and MemberClusters.
+	// LabelsFromFacts lists the facts of members to copy into labels of Clusters and MemberClusters.
 	LabelsFromFacts []string
 	// Access holds the places of the kubeconfigs for other tools.
 	Access Access
-	// PlacementAuthorRights selects the placements that the hub reads with the rights of their
-	// authors.
+	// PlacementAuthorRights selects the placements to read with the rights of their authors.
 	PlacementAuthorRights string
 	// Bootstrap registers the hub as a member of its own fleet.
 	Bootstrap Bootstrap
 	// Mappings sets the conditions for a BundleNamespaceMapping to open a namespace.
 	Mappings Mappings
-	// RemovalShare is the percentage of holders that may lose an object without a confirmation; 100
-	// turns the check off.
+	// RemovalShare is the percentage of holders to lose an object without a confirmation; 100 turns
+	// the check off.
 	RemovalShare int
-	// LostMembers sets what the hub does about members without heartbeats; by default nothing.
+	// LostMembers sets the treatment of members without heartbeats; by default none.
 	LostMembers LostMembers
 	// HealthCheck sets how many results in a row change the health of a member.
 	HealthCheck HealthCheck
-	// ImportLoopback permits kubeconfigs with loopback addresses, which lead to the hub's own machine.
+	// ImportLoopback permits kubeconfigs with loopback addresses. Such addresses lead to the hub's own
+	// machine.
 	ImportLoopback bool
 	// Notifications lists the receivers of notifications about members.
 	Notifications []Sink
 	// Missing: there is no ConfigMap, and the previous settings stay in force. Unknown: this hub has
-	// read none, and these are the defaults. The hub then does nothing that another setting might
-	// forbid.
+	// read none, and these are the defaults. The hub then takes no step forbidden by any other
+	// setting.
 	Missing, Unknown bool
 }
 
@@ -121,7 +121,7 @@ func Default() Config {
 	}
 }
 
-// minTokenLifetime is the shortest life that the TokenRequest API grants.
+// minTokenLifetime is the shortest life granted by the TokenRequest API.
 const minTokenLifetime = 10 * time.Minute
 
 // The range of forceDeleteWaitTime, as upstream.
@@ -131,7 +131,7 @@ const (
 )
 
 // wire is the content of the key `config`: JSON or YAML, with upstream's names. Parse ignores keys
-// that Muster does not use.
+// unknown to Muster.
 type wire struct {
 	APIServerURL                    string          `json:"apiServerURL"`
 	APIServerCA                     string          `json:"apiServerCA"`
@@ -172,8 +172,8 @@ type inventory struct {
 	ClusterSet        string `json:"clusterSet"`
 }
 
-// InventoryNamespaces returns where the ClusterProfiles of members are; nothing if
-// the inventory is off.
+// InventoryNamespaces returns the namespaces of the members' ClusterProfiles; none if the inventory
+// is off.
 func (c Config) InventoryNamespaces() []string {
 	switch {
 	case c.InventoryNamespace == "":
@@ -294,8 +294,8 @@ func (w wire) parseBounds(into *Config) (err error) {
 	return err
 }
 
-// The values of placement.authorRights. They select the placements that read objects with the
-// rights of their author instead of the hub's.
+// The values of placement.authorRights. They select the placements with reads by the rights of
+// their author instead of the hub's.
 const (
 	// AuthorRightsEnforce, the default: all placements.
 	AuthorRightsEnforce = "enforce"

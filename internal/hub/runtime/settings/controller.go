@@ -41,8 +41,8 @@ func New(c client.Client, recorder events.EventRecorder, namespace string) *Cont
 // Current returns the settings in force.
 func (c *Controller) Current() Config { return *c.current.Load() }
 
-// Subscribe returns a channel that yields an event after every change of the settings. Subscribe
-// before the manager starts.
+// Subscribe returns a channel with an event after every change of the settings. Subscribe before
+// the manager starts.
 func (c *Controller) Subscribe() <-chan event.GenericEvent {
 	subscriber := make(chan event.GenericEvent, 1)
 	c.subscribers = append(c.subscribers, subscriber)
@@ -50,7 +50,7 @@ func (c *Controller) Subscribe() <-chan event.GenericEvent {
 }
 
 // Register adds the controller to the manager. The manager's cache must hold only the one
-// ConfigMap. The controller runs on every replica, so that a new leader has the current settings.
+// ConfigMap. The controller runs on every replica, so a new leader has the current settings.
 func (c *Controller) Register(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("config").For(&corev1.ConfigMap{}).
 		WithOptions(controller.Options{NeedLeaderElection: new(false)}).Complete(c)
@@ -117,8 +117,8 @@ func (c *Controller) adopt(settings *Config) bool {
 }
 
 // missing returns the settings of a hub without a ConfigMap, logs the problem and emits an Event.
-// The previous settings stay in force. A hub that starts without a ConfigMap waits for it before
-// any step that depends on the settings.
+// The previous settings stay in force. A hub started without a ConfigMap waits for it before any
+// step with an influence of the settings.
 func (c *Controller) missing(ctx context.Context) *Config {
 	settings := c.Current()
 	settings.Missing = true

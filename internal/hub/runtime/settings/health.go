@@ -45,7 +45,8 @@ func (w wireHealthCheck) parse(parsed HealthCheck) (HealthCheck, error) {
 }
 
 // In returns the thresholds for the Clusters of a workspace, changed by the annotations of its
-// Namespace. In ignores an invalid annotation, which an admission policy of the chart refuses.
+// Namespace. In ignores an invalid annotation; an admission policy of the chart refuses such
+// annotations.
 func (h HealthCheck) In(workspace metav1.Object) HealthCheck {
 	for annotation, into := range map[string]*int32{
 		fleet.AnnotationFailureThreshold: &h.FailureThreshold, fleet.AnnotationSuccessThreshold: &h.SuccessThreshold,

@@ -11,7 +11,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// LostMembers sets what the hub does about members without heartbeats.
+// LostMembers sets the treatment of members without heartbeats.
 type LostMembers struct {
 	// TaintAfter is the time from the last heartbeat to the taint; zero for no taint and no removal.
 	TaintAfter time.Duration
@@ -19,7 +19,7 @@ type LostMembers struct {
 	RemoveAfter time.Duration
 }
 
-// The shortest times. They keep a mistake in the unit from an effect before users notice it.
+// The shortest times. They limit mistakes in the unit: no effect before users notice them.
 const (
 	minTaintAfter  = time.Hour
 	minRemoveAfter = time.Minute

@@ -12,14 +12,14 @@ const (
 // bootstrap is turned off.
 const upstreamLocal = "fleet-local"
 
-// Mappings restricts the namespaces that a BundleNamespaceMapping may open.
+// Mappings restricts the namespaces for BundleNamespaceMappings to open.
 type Mappings struct {
-	// Open lets a mapping open every namespace that it selects, as upstream does; else the namespace
-	// must consent.
+	// Open lets a mapping open every selected namespace, as upstream does; else the namespace must
+	// consent.
 	Open bool
 	// Local is the workspace of the hub's own Cluster.
 	Local string
-	// ToLocal lets mappings open that workspace, too, if it consents.
+	// ToLocal lets mappings open the local workspace, too, if it consents.
 	ToLocal bool
 }
 

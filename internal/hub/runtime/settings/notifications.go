@@ -29,7 +29,8 @@ type Sink struct {
 	SecretName string
 	// Reasons lists the changes to send; none for all.
 	Reasons []clusterv1beta1.HistoryReason
-	// Workspaces lists the workspaces whose Clusters and requests are concerned; none for all members.
+	// Workspaces limits the notifications to Clusters and requests of these workspaces; none for all
+	// members.
 	Workspaces []string
 	// CABundle is the receiver's CA as PEM; empty for the authorities of the system.
 	CABundle string
@@ -110,7 +111,7 @@ func (w wireSink) parse() (Sink, error) {
 }
 
 // checkURL returns an error if the hub cannot or must not send to the URL. The error does not
-// contain the URL, which may hold a secret.
+// contain the URL, because it may hold a secret.
 func (s *Sink) checkURL() error {
 	address, err := url.Parse(s.URL)
 	switch {

@@ -7,28 +7,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Registration bounds the cost of requests. A number of zero is no bound.
+// Registration bounds the cost of requests. Zero means no limit.
 type Registration struct {
 	// RequestLifetime is the life of a request without a grant.
 	RequestLifetime time.Duration
 	// NewClusterLifetime is the life of a Cluster created for a request and still without a heartbeat;
 	// zero for no limit.
 	NewClusterLifetime time.Duration
-	// MaxWaitingPerToken and MaxWaitingPerWorkspace bound the number of refused requests and requests
-	// that wait for a decision.
+	// MaxWaitingPerToken and MaxWaitingPerWorkspace limit the number of refused and of waiting
+	// requests.
 	MaxWaitingPerToken, MaxWaitingPerWorkspace int
-	// MaxQueuedPerToken bounds the number of requests that wait for the heartbeats of other new
+	// MaxQueuedPerToken limits the number of requests waiting for the heartbeats of other new
 	// Clusters.
 	MaxQueuedPerToken int
 	// MaxNewClustersPerToken bounds the number of Clusters created for requests and still without a
 	// heartbeat.
 	MaxNewClustersPerToken int
-	// Displacement sets the condition for a request by an unproven agent to replace the agent that
-	// holds a Cluster.
+	// Displacement sets the condition for a request by an unproven agent to replace the agent of a
+	// Cluster.
 	Displacement Displacement
 }
 
-// Displacement is a condition for the replacement of the agent that holds a Cluster.
+// Displacement is a condition for the replacement of the agent of a Cluster.
 type Displacement string
 
 // The values of Displacement.

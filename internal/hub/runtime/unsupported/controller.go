@@ -1,5 +1,5 @@
-// Package unsupported handles the kinds of Rancher Fleet that the hub stores without acting on
-// them. A condition on each object names Muster's replacement for the kind.
+// Package unsupported handles the kinds of Rancher Fleet without an implementation in the hub. A
+// condition on each object names Muster's replacement for the kind.
 //
 // Unsupported alone writes the condition Supported of these objects. Its invariant: it does not
 // write an object again once the condition is set.
@@ -48,7 +48,7 @@ func kinds(withoutGitOps bool) []kind {
 	return kept
 }
 
-// pointer is a client.Object that is a pointer to a T.
+// pointer is a client.Object and a pointer to a T.
 type pointer[T any] interface {
 	*T
 	client.Object
@@ -61,7 +61,7 @@ func ofFleet[T any, P pointer[T]](conditions func(P) *[]fleet.Condition, instead
 	}}
 }
 
-// ofAnyForm returns a kind whose objects are maps.
+// ofAnyForm returns a kind with maps as objects.
 func ofAnyForm(name, instead string) kind {
 	return kind{anyform.Object(name), instead, func(o client.Object, condition fleet.Condition, now time.Time) {
 		anyform.SetCondition(o.(*unstructured.Unstructured), now, condition)
