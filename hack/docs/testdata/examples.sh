@@ -129,6 +129,10 @@ cd ..
 muster support-bundle --context edge-1 --file edge-1.tar.gz
 muster support-bundle --context hub
 muster support-bundle --file - | tar tz
+muster backup --context hub --output hub.age --recipient age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p
+rm hub.age
+echo "correct horse battery staple" > passphrase.txt
+muster backup --context hub --output hub.age --passphrase-file passphrase.txt
 muster revoke clusters/web
 muster revoke clusters/web --undo
 

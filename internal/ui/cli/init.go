@@ -41,7 +41,7 @@ releases in namespace ` + naming.SystemNamespace + `.
 Values of an earlier run stay. Running init again changes only the version.
 
 Members reach the hub by the address and the CA in the kubeconfig. To use others, set
---hub-url, or the values apiServerURL and apiServerCA.`,
+--hub-url, or the values apiServerURL and apiServerCA. See also muster backup.`,
 		Example: `  # Install the hub
   muster init --context hub
 
