@@ -231,6 +231,12 @@ type ClusterStatus struct {
 	// agentConfigChanged is true if the hub must import the cluster again.
 	// +optional
 	AgentConfigChanged bool `json:"agentConfigChanged,omitempty"`
+	// agentState is the state of the agent: Awaited before its first heartbeat, Absent if something
+	// prevents this heartbeat, Online, Lost, Left, Revoked, or WithoutNamespace if its member
+	// namespace is gone. Empty under another manager. A Muster addition.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	AgentState string `json:"agentState,omitempty"`
 	// apiServerURL is the hub's URL in the agent's report. Agents of Rancher Fleet report none.
 	// +optional
 	APIServerURL string `json:"apiServerURL,omitempty"`

@@ -117,7 +117,7 @@ func Changes(before, after State, record client.Object, recorded []clusterv1beta
 		add(clusterv1beta1.HistoryQuarantineEnded, "the quarantine of the member ended")
 	}
 	if before.Agent != after.Agent && !after.Revoked {
-		agent(before, after, now, add)
+		agent(before, after, record, now, add)
 	}
 	updated := func(reason clusterv1beta1.HistoryReason, of, was, is string) {
 		if was != "" && is != "" && was != is {
@@ -143,13 +143,17 @@ func approved(before, after State, add func(clusterv1beta1.HistoryReason, string
 	}
 }
 
-// agent adds the change of the agent's state.
-func agent(before, after State, now time.Time, add func(clusterv1beta1.HistoryReason, string)) {
+// agent adds the change of the agent's state. The end of a requested departure is no such change: it
+// comes with the end of the record.
+func agent(before, after State, record client.Object, now time.Time, add func(clusterv1beta1.HistoryReason, string)) {
+	leaving := record.GetDeletionTimestamp() != nil
 	online := after.Agent == membership.AgentOnline || after.Agent == membership.AgentUnhealthy
 	switch {
+	case after.Agent == membership.AgentLost && leaving:
+		add(clusterv1beta1.HistoryLost, "the agent sends no heartbeats, and has not left yet")
 	case after.Agent == membership.AgentLost:
 		add(clusterv1beta1.HistoryLost, after.Message)
-	case after.Agent == membership.AgentLeft && before.Agent != membership.AgentUnknown:
+	case after.Agent == membership.AgentLeft && before.Agent != membership.AgentUnknown && !leaving:
 		add(clusterv1beta1.HistoryLeft, after.Message)
 	case !online:
 	case before.Agent == membership.AgentLost && before.Seen.IsZero():

@@ -89,6 +89,35 @@ func TestEachEdgeOfALifeIsAChange(t *testing.T) {
 	}
 }
 
+// TestADepartureNeitherBringsAnAgentBackNorEndsTwice: the Left of a deleted member comes with the end
+// of its record.
+func TestADepartureNeitherBringsAnAgentBackNorEndsTwice(t *testing.T) {
+	leaving := marks(nil)
+	leaving.DeletionTimestamp = &metav1.Time{Time: noon}
+	status := func(agent membership.AgentState, reason string) *fleet.ClusterStatus {
+		return &fleet.ClusterStatus{
+			AgentState: string(agent), Agent: fleet.AgentStatus{LastSeen: metav1.NewTime(noon)},
+			Conditions: []fleet.Condition{{Type: fleet.ConditionReady, Status: corev1.ConditionFalse, Reason: reason}},
+		}
+	}
+	lost, lostLeaving := status(membership.AgentLost, reasons.AgentLost), status(membership.AgentLost, reasons.Leaving)
+	online, left := status(membership.AgentOnline, reasons.Leaving), status(membership.AgentLeft, reasons.Leaving)
+	for name, row := range map[string]struct {
+		before, after *fleet.ClusterStatus
+		want          []Change
+	}{
+		"a lost member is deleted": {lost, lostLeaving, nil},
+		"a leaving agent is lost": {online, lostLeaving, []Change{
+			{clusterv1beta1.HistoryLost, "the agent sends no heartbeats, and has not left yet"},
+		}},
+		"a leaving agent has left": {online, left, nil},
+	} {
+		if diff := cmp.Diff(row.want, Changes(OfCluster(row.before), OfCluster(row.after), leaving, nil, noon)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func TestBothKindsOfMemberHaveTheSameStates(t *testing.T) {
 	cluster := OfCluster(&fleet.ClusterStatus{
 		Agent: fleet.AgentStatus{LastSeen: metav1.NewTime(noon), Version: "v1", KubernetesVersion: "v1.31.0"},

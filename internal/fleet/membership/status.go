@@ -93,15 +93,18 @@ func ClusterStatus(record *fleet.ClusterStatus, report *clusterv1beta1.InternalM
 	return s
 }
 
+// agentOfCluster returns the state in the status. A hub before 0.2 wrote only its reason.
 func agentOfCluster(record *fleet.ClusterStatus, ready *fleet.Condition) AgentState {
 	switch {
+	case record.AgentState != "":
+		return AgentState(record.AgentState)
 	case ready.Status == corev1.ConditionTrue:
 		return AgentOnline
 	case ready.Reason == reasons.AgentLost:
 		return AgentLost
 	case ready.Reason == reasons.IdentityMissing, ready.Reason == reasons.Revoked, ready.Reason == reasons.Revoking:
 		return AgentRevoked
-	case ready.Reason == reasons.ManagedElsewhere:
+	case ready.Reason == reasons.ManagedElsewhere, ready.Reason == reasons.Leaving:
 		return AgentUnknown
 	case record.Agent.LastSeen.IsZero() && ready.Reason == reasons.WaitCheckIn:
 		return AgentAwaited

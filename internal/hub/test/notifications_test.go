@@ -21,6 +21,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/runtime/notify"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/ui/view"
@@ -128,7 +129,7 @@ func TestTheLifeOfAMemberIsToldAndRemembered(t *testing.T) {
 	f := newAlone(t, g.settings())
 	f.signs([]byte("another key, which the receiver does not know"))
 	_, values := f.token("new-token", "")
-	agent := f.join(values, map[string]any{"clientID": "told"})
+	agent, other := f.join(values, map[string]any{"clientID": "told"}), f.join(values, map[string]any{"clientID": "gone"})
 	name := naming.Cluster("told")
 	cluster := f.untilReady(name, "Ready")
 	hub := f
@@ -154,6 +155,8 @@ func TestTheLifeOfAMemberIsToldAndRemembered(t *testing.T) {
 	f.check(m.Update(context.Background(), &mc))
 
 	agent.stop()
+	gone := f.untilReady(naming.Cluster("gone"), "Ready")
+	other.stop()
 	f.untilReady(name, "AgentLost")
 	m.until("Healthy", metav1.ConditionFalse, "AgentLost")
 	g.until(f, subject, "joined", "lost")
@@ -171,6 +174,7 @@ func TestTheLifeOfAMemberIsToldAndRemembered(t *testing.T) {
 		t.Errorf("the entry is %+v", back)
 	}
 	f.decides(g, &cluster, subject)
+	f.goes(g, &gone)
 	if text := f.hub.Log(); strings.Contains(text, "s3cret") {
 		t.Errorf("the log of the hub has the URL:\n%s", text)
 	}
@@ -201,6 +205,19 @@ func (f fixture) decides(g *gate, cluster *fleet.Cluster, subject string) {
 	}
 	f.check(f.Delete(context.Background(), cluster))
 	g.until(f, subject, append(told, "left")...)
+}
+
+// goes has a user delete a lost member, whose agent is to remove what it has deployed.
+func (f fixture) goes(g *gate, lost *fleet.Cluster) {
+	f.t.Helper()
+	f.annotate(lost, clusterv1beta1.AnnotationLeavePolicy, `"Delete"`)
+	f.check(f.Delete(context.Background(), lost))
+	f.untilReady(lost.Name, "Leaving")
+	f.remembers(lost, clusterv1beta1.HistoryJoined, clusterv1beta1.HistoryLost)
+	if agent := membership.ClusterStatus(&lost.Status, nil).Agent; agent != membership.AgentLost {
+		f.t.Errorf("the agent of a lost member that leaves is %s", agent)
+	}
+	g.until(f, "Cluster/"+f.workspace+"/"+lost.Name, "joined", "lost")
 }
 
 // TestAVerdictAboutARequestIsTold has users decide about two requests.

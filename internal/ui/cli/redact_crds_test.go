@@ -53,7 +53,7 @@ var harmless = map[string]string{
 		allowedLabelKeys[] droppedLabels[] operator effect tolerations[].value agentTolerations[].value taints[].value acceptedStates[]
 		conditions[].KEY approvalExpression`,
 	"where in an object something is": `path fieldPath jsonPointers[] op`,
-	"how far something has come": `status state bundleState deployed readyBundles readyClusters readyBundleDeployments readyNodes
+	"how far something has come": `status state agentState bundleState deployed readyBundles readyClusters readyBundleDeployments readyNodes
 		members monitored approvedReason ClusterRegistrationToken.status.used resourceErrors[]`,
 	"when something is, or was": `createdAt lastTransitionTime lastUpdateTime waitTime ttl garbageCollectionInterval
 		pollingInterval imageScanInterval

@@ -189,7 +189,7 @@ func (r *reconciliation) Report(ctx context.Context, departure lifecycle.Departu
 		return err
 	}
 	r.Notify.Tell(after, string(membership.ClusterStatus(&after.Status, r.o.Report).Agent), changes...)
-	r.announce(ctx, after, r.o.before.Conditions)
+	r.announce(ctx, after, &r.o.before)
 	r.AnnounceVersion(after, reasons.AgentVersionChanged, "the agent", r.o.before.Agent.Version, after.Status.Agent.Version)
 	r.AnnounceVersion(after, reasons.KubernetesVersionChanged, "Kubernetes", r.o.before.Agent.KubernetesVersion,
 		after.Status.Agent.KubernetesVersion)
@@ -207,19 +207,19 @@ func (r *reconciliation) remember(after *fleet.Cluster) []history.Change {
 
 // announce logs a new state and emits Events about it and about problems. Call it after the write
 // of the status.
-func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, before []fleet.Condition) {
+func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, before *fleet.ClusterStatus) {
 	for kind, action := range map[string]string{
 		fleet.ConditionSupported: "Assess", fleet.ConditionCloned: "Assess", clusterv1beta1.ConditionPruned: "Prune",
 	} {
-		if problem := kube.FindCondition(cluster.Status.Conditions, kind); problem != nil && problem.Reason != kube.ReasonOf(before, kind) {
+		if problem := kube.FindCondition(cluster.Status.Conditions, kind); problem != nil && problem.Reason != kube.ReasonOf(before.Conditions, kind) {
 			c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, problem.Reason, action, "%s", problem.Message)
 		}
 	}
 	approved := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionDeliveryApproved)
-	if membership.AwaitsApproval(cluster) && approved.Reason != kube.ReasonOf(before, fleet.ConditionDeliveryApproved) {
+	if membership.AwaitsApproval(cluster) && approved.Reason != kube.ReasonOf(before.Conditions, fleet.ConditionDeliveryApproved) {
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, approved.Reason, "Approve", "%s", approved.Message)
 	}
-	from, ready := kube.ReasonOf(before, fleet.ConditionReady), kube.FindCondition(cluster.Status.Conditions, fleet.ConditionReady)
+	from, ready := kube.ReasonOf(before.Conditions, fleet.ConditionReady), kube.FindCondition(cluster.Status.Conditions, fleet.ConditionReady)
 	to := ready.Reason
 	if from == to {
 		return
@@ -234,7 +234,7 @@ func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, befor
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, to, "Assess", "%s", ready.Message)
 	case to == reasons.Leaving:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, to, "Leave", "%s", ready.Message)
-	case from == reasons.AgentLost:
+	case history.OfCluster(before).Agent == membership.AgentLost && cluster.Status.AgentState == string(membership.AgentOnline):
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, reasons.AgentOnline, "Assess", "the agent sends heartbeats again")
 	}
 }

@@ -67,8 +67,9 @@ type observed struct {
 	recorded membership.AgentState
 }
 
-// result is the content of the Ready condition.
+// result is the state of the agent and the content of the Ready condition.
 type result struct {
+	agent           membership.AgentState
 	ready           bool
 	reason, message string
 }
@@ -110,15 +111,15 @@ func (o observed) waitForMember(now time.Time) time.Duration {
 	return 0
 }
 
-// readiness returns the content of the Ready condition. It has a message only if a user should look
-// at it.
+// readiness returns the state of the agent and the content of the Ready condition, which has a
+// message only if a user should look at it.
 func readiness(o observed) result {
 	reason, message := o.NamespaceProblem()
 	switch {
 	case o.Revoked && o.AccessLeft != "":
-		return result{reason: reasons.Revoking, message: membership.Revoking(o.AccessLeft)}
+		return result{agent: membership.AgentRevoked, reason: reasons.Revoking, message: membership.Revoking(o.AccessLeft)}
 	case o.Revoked:
-		return result{reason: reasons.Revoked,
+		return result{agent: membership.AgentRevoked, reason: reasons.Revoked,
 			message: fmt.Sprintf("revoked by annotation %s: its agent has no access and cannot register, and the hub delivers nothing; "+
 				"deliveries on the cluster stay. To restore the access: muster revoke %s/%s --undo, or kubectl -n %s annotate "+
 				"cluster.fleet.cattle.io %s %s- %s",
@@ -126,24 +127,40 @@ func readiness(o observed) result {
 				o.afterRevocation())}
 	case o.elsewhere != "":
 		return managedElsewhere(o)
+	case reason != "" && !o.Seen():
+		return result{agent: membership.AgentAbsent, reason: reason, message: message}
 	case reason != "":
-		return result{reason: reason, message: message}
+		return result{agent: membership.AgentWithoutNamespace, reason: reason, message: message}
 	case o.agent == "" && o.Seen() && o.managed:
-		return result{
+		return result{agent: membership.AgentRevoked,
 			reason: reasons.IdentityMissing, message: and("the identity of the agent is gone: the hub installs the agent again", o.importProblem()),
 		}
 	case o.agent == "" && o.Seen():
 		return result{
-			reason:  reasons.IdentityMissing,
+			agent: membership.AgentRevoked, reason: reasons.IdentityMissing,
 			message: "the identity of the agent is gone: give the cluster a new registration token and let it register again",
 		}
 	case !o.Seen():
 		return awaited(o)
 	case o.left() != "":
-		return result{reason: reasons.AgentLeft, message: "the agent has left: " + o.left() +
+		return result{agent: membership.AgentLeft, reason: reasons.AgentLeft, message: "the agent has left: " + o.left() +
 			"; delete this Cluster, or give the cluster a registration token of this workspace" + o.WithCleanup("")}
 	case o.Lost():
-		return result{reason: reasons.AgentLost, message: o.WithCleanup(and(o.lostSince(), o.importProblem()))}
+		return result{agent: membership.AgentLost, reason: reasons.AgentLost, message: o.WithCleanup(and(o.lostSince(), o.importProblem()))}
+	}
+	return online(o)
+}
+
+// online returns the readiness of a Cluster whose agent sends heartbeats.
+func online(o observed) result {
+	r := deliveries(o)
+	r.agent = membership.AgentOnline
+	return r
+}
+
+// deliveries returns the readiness of a Cluster according to what its agent has deployed.
+func deliveries(o observed) result {
+	switch {
 	case o.Quarantined:
 		return result{reason: reasons.Quarantined, message: o.Quarantine}
 	case o.agent == membership.Native && o.Unnamed(o.Report):
@@ -215,16 +232,19 @@ func (o observed) lostSince() string {
 
 // awaited returns the readiness of a Cluster before the first heartbeat of an agent.
 func awaited(o observed) result {
+	waits := func(message string) result {
+		return result{agent: membership.AgentAwaited, reason: reasons.WaitCheckIn, message: message}
+	}
 	imported := kube.FindCondition(o.before.Conditions, fleet.ConditionImported)
 	switch {
 	case !o.managed:
-		return result{reason: reasons.WaitCheckIn, message: "waiting for an agent to register and send its first heartbeat"}
+		return waits("waiting for an agent to register and send its first heartbeat")
 	case imported == nil:
-		return result{reason: reasons.WaitCheckIn, message: "the hub is installing the agent"}
+		return waits("the hub is installing the agent")
 	case imported.Status != corev1.ConditionTrue:
-		return result{reason: imported.Reason, message: imported.Message}
+		return result{agent: membership.AgentAbsent, reason: imported.Reason, message: imported.Message}
 	}
-	return result{reason: reasons.WaitCheckIn, message: "the agent is installed; waiting for it to register and send its first heartbeat"}
+	return waits("the agent is installed; waiting for it to register and send its first heartbeat")
 }
 
 // importProblem returns the cause of a failed installation of the agent, or "".

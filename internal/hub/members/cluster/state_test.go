@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
@@ -181,7 +182,7 @@ func TestReadiness(t *testing.T) {
 			member(managed("Unreachable", "no answer"), func(o *observed) { o.managed = false }),
 			result{ready: true, reason: reasons.Ready}},
 	} {
-		if diff := cmp.Diff(c.want, readiness(c.seen), cmp.AllowUnexported(result{})); diff != "" {
+		if diff := cmp.Diff(c.want, readiness(c.seen), cmp.AllowUnexported(result{}), cmpopts.IgnoreFields(result{}, "agent")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
 	}
@@ -209,7 +210,7 @@ func TestDescribe(t *testing.T) {
 		want fleet.ClusterStatus
 	}{
 		{"a native member", member(), fleet.ClusterStatus{
-			Namespace: "ns", Conditions: ready, Agent: agent,
+			Namespace: "ns", Conditions: ready, Agent: agent, AgentState: "Online",
 			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", ReadyNodes: "2/3", SampleNode: "n1", State: "Ready"},
 		}},
 		{"a member with Bundles", member(func(o *observed) {
@@ -217,23 +218,23 @@ func TestDescribe(t *testing.T) {
 			o.repositories = sources{{Namespace: "clusters", Name: "app"}: true, {Namespace: "clusters", Name: "more"}: false}
 			o.helmOps = sources{{Namespace: "clusters", Name: "app"}: true}
 		}), fleet.ClusterStatus{
-			Namespace: "ns", ReadyGitRepos: 1, DesiredReadyGitRepos: 2, ReadyHelmOps: 1, DesiredReadyHelmOps: 1, Conditions: ready, Agent: agent,
+			Namespace: "ns", ReadyGitRepos: 1, DesiredReadyGitRepos: 2, ReadyHelmOps: 1, DesiredReadyHelmOps: 1, Conditions: ready, Agent: agent, AgentState: "Online",
 			Summary: fleet.BundleSummary{Ready: 2, DesiredReady: 2}, ResourceCounts: fleet.ResourceCounts{Ready: 5, DesiredReady: 5},
 			Display: fleet.ClusterDisplay{ReadyBundles: "2/2", ReadyNodes: "2/3", SampleNode: "n1", State: "Ready"},
 		}},
 		{"one whose clock is wrong", member(func(o *observed) { o.Liveness.ClockSkew = new(int64(-3600)) }), fleet.ClusterStatus{
-			Namespace: "ns", Conditions: ready, Agent: skewed,
+			Namespace: "ns", Conditions: ready, Agent: skewed, AgentState: "Online",
 			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", ReadyNodes: "2/3", SampleNode: "n1", State: "Ready"},
 		}},
 		{"a member that was never seen shows no report", member(neverSeen), fleet.ClusterStatus{
-			Namespace:  "ns",
+			Namespace: "ns", AgentState: "Awaited",
 			Conditions: []fleet.Condition{condition("Processed", true, "NamespaceReady", ""), condition("Ready", false, "WaitCheckIn", waits)},
 			Display:    fleet.ClusterDisplay{ReadyBundles: "0/0", State: "WaitCheckIn"},
 		}},
 		{"an upstream agent writes of itself", member(func(o *observed) {
 			o.agent, o.Report, o.before.Agent, o.Liveness.ClockSkew = membership.Legacy, nil, legacy, new(int64(-3600))
 		}), fleet.ClusterStatus{
-			Namespace: "ns", Conditions: ready, Agent: legacy,
+			Namespace: "ns", Conditions: ready, Agent: legacy, AgentState: "Online",
 			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", ReadyNodes: "1/2", SampleNode: "a", State: "Ready"},
 		}},
 		{"a namespace of somebody else is not shown as the member's",
@@ -244,7 +245,7 @@ func TestDescribe(t *testing.T) {
 					condition("Ready", false, "NamespaceTaken",
 						"namespace ns exists and was not created for this Cluster: delete it, or delete the Cluster and create it under another name"),
 				},
-				Display: fleet.ClusterDisplay{ReadyBundles: "0/0", State: "WaitCheckIn"},
+				AgentState: "Absent", Display: fleet.ClusterDisplay{ReadyBundles: "0/0", State: "WaitCheckIn"},
 			}},
 		{"a member whose agent says how it reaches the hub", member(func(o *observed) {
 			o.Hub = &clusterv1beta1.HubAddress{APIServerURL: "https://hub"}
@@ -253,19 +254,62 @@ func TestDescribe(t *testing.T) {
 			Namespace: "ns",
 			Conditions: append(slices.Clone(ready),
 				condition("HubConfigured", true, "InUse", "the agent uses https://hub (apiServerCAHash a740)")),
-			APIServerURL: "https://hub", APIServerCAHash: "a740", AgentTLSMode: "strict", Agent: agent,
+			APIServerURL: "https://hub", APIServerCAHash: "a740", AgentTLSMode: "strict", Agent: agent, AgentState: "Online",
 			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", ReadyNodes: "2/3", SampleNode: "n1", State: "Ready"},
 		}},
 		{"of which nothing is known any more when a legacy agent takes its place", member(func(o *observed) {
 			o.agent, o.Report, o.before.Agent, o.before.Conditions = membership.Legacy, nil, legacy,
 				[]fleet.Condition{condition("HubConfigured", true, "InUse", "")}
 		}), fleet.ClusterStatus{
-			Namespace: "ns", Conditions: ready, Agent: legacy,
+			Namespace: "ns", Conditions: ready, Agent: legacy, AgentState: "Online",
 			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", ReadyNodes: "1/2", SampleNode: "a", State: "Ready"},
 		}},
 	} {
 		if diff := cmp.Diff(c.want, describe(c.seen, lifecycle.Departure{}, now)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+// TestTheStateOfAnAgentOutlivesItsReason reads each state back from the status. While the Cluster
+// leaves, no reason shows it. The last column is the state read from the status of an earlier hub.
+func TestTheStateOfAnAgentOutlivesItsReason(t *testing.T) {
+	leaves := func(o *observed) { o.Deleted = now }
+	lost := func(o *observed) { o.Liveness.State = liveness.Lost }
+	revoked := func(o *observed) { o.Revoked, o.agent = true, "" }
+	namespace := func(state membernamespace.NamespaceState) func(*observed) {
+		return func(o *observed) { o.NamespaceState = state }
+	}
+	for name, c := range map[string]struct {
+		seen          observed
+		want, earlier membership.AgentState
+	}{
+		"online":                       {member(), membership.AgentOnline, membership.AgentOnline},
+		"online, and leaving":          {member(leaves), membership.AgentOnline, membership.AgentUnknown},
+		"quarantined":                  {member(func(o *observed) { o.Quarantined = true }), membership.AgentOnline, membership.AgentOnline},
+		"too old":                      {member(unnamed), membership.AgentOnline, membership.AgentOnline},
+		"lost":                         {member(lost), membership.AgentLost, membership.AgentLost},
+		"lost, and leaving":            {member(lost, leaves), membership.AgentLost, membership.AgentUnknown},
+		"revoked":                      {member(revoked), membership.AgentRevoked, membership.AgentRevoked},
+		"revoked, and leaving":         {member(revoked, leaves), membership.AgentRevoked, membership.AgentUnknown},
+		"without an identity":          {member(func(o *observed) { o.agent = "" }), membership.AgentRevoked, membership.AgentRevoked},
+		"awaited":                      {member(neverSeen), membership.AgentAwaited, membership.AgentAwaited},
+		"not installed":                {member(neverSeen, managed("Unreachable", "")), membership.AgentAbsent, membership.AgentAbsent},
+		"before its namespace is free": {member(neverSeen, namespace(membernamespace.NamespaceTaken)), membership.AgentAbsent, membership.AgentAbsent},
+		"after its namespace is gone": {
+			member(namespace(membernamespace.NamespaceTerminating)), membership.AgentWithoutNamespace, membership.AgentWithoutNamespace,
+		},
+		"left": {
+			member(says("False", clusterv1beta1.ReasonInternalMemberClusterLeft, "it is at x")), membership.AgentLeft, membership.AgentLeft,
+		},
+		"of another manager": {member(lost, func(o *observed) { o.elsewhere = "x" }), membership.AgentUnknown, membership.AgentUnknown},
+	} {
+		written := describe(c.seen, lifecycle.Departure{}, now)
+		if got := membership.ClusterStatus(&written, nil).Agent; got != c.want {
+			t.Errorf("%s: read %q, want %q", name, got, c.want)
+		}
+		if written.AgentState = ""; membership.ClusterStatus(&written, nil).Agent != c.earlier {
+			t.Errorf("%s: read %q of an earlier hub, want %q", name, membership.ClusterStatus(&written, nil).Agent, c.earlier)
 		}
 	}
 }

@@ -40,6 +40,7 @@ func describe(o observed, departure lifecycle.Departure, now time.Time) fleet.Cl
 		after.Namespace = o.Namespace
 	}
 	ready := readiness(o)
+	after.AgentState = string(ready.agent)
 	processed := kube.Condition(conditionProcessed, o.NamespaceState == membernamespace.NamespaceOurs, reasons.NamespaceReady, "")
 	if o.NamespaceState != membernamespace.NamespaceOurs {
 		processed.Reason, processed.Message = ready.reason, ready.message

@@ -37,6 +37,7 @@ func (r *reconciliation) yield(ctx context.Context) (ctrl.Result, error) {
 	}
 	ready := readiness(r.o)
 	after := r.cluster.DeepCopy()
+	after.Status.AgentState = string(ready.agent)
 	if r.o.Revoked {
 		after.Status.Namespace, after.Status.Display.State = "", ready.reason
 	}
@@ -45,7 +46,7 @@ func (r *reconciliation) yield(ctx context.Context) (ctrl.Result, error) {
 	if err := r.WriteStatus(ctx, r.cluster, after); err != nil {
 		return ctrl.Result{}, err
 	}
-	r.announce(ctx, after, r.o.before.Conditions)
+	r.announce(ctx, after, &r.o.before)
 	return r.o.RevokedResult(), nil
 }
 
