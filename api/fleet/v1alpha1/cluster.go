@@ -127,38 +127,6 @@ type ClusterSpec struct {
 	InitGates []InitGate `json:"initGates,omitempty"`
 }
 
-// AgentSchedulingCustomization sets the scheduling of the agent on the member.
-type AgentSchedulingCustomization struct {
-	// priorityClass is the PriorityClass to create for the agent.
-	// +optional
-	PriorityClass *PriorityClassSpec `json:"priorityClass,omitempty"`
-	// podDisruptionBudget is the PodDisruptionBudget to create for the agent.
-	// +optional
-	PodDisruptionBudget *PodDisruptionBudgetSpec `json:"podDisruptionBudget,omitempty"`
-}
-
-// PriorityClassSpec describes a PriorityClass.
-type PriorityClassSpec struct {
-	// value is the priority as a number.
-	// +optional
-	Value int `json:"value,omitempty"`
-	// preemptionPolicy is PreemptLowerPriority or Never.
-	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=63
-	PreemptionPolicy *corev1.PreemptionPolicy `json:"preemptionPolicy,omitempty"`
-}
-
-// PodDisruptionBudgetSpec describes a PodDisruptionBudget. Set one of its two fields.
-type PodDisruptionBudgetSpec struct {
-	// minAvailable is a number or a percentage.
-	// +optional
-	MinAvailable limits.Name `json:"minAvailable,omitempty"`
-	// maxUnavailable is a number or a percentage.
-	// +optional
-	MaxUnavailable limits.Name `json:"maxUnavailable,omitempty"`
-}
-
 // ClusterStatus is the observed state of a Cluster. The hub writes it, except agent: upstream
 // agents patch that field.
 type ClusterStatus struct {
@@ -231,9 +199,9 @@ type ClusterStatus struct {
 	// agentConfigChanged is true if the hub must import the cluster again.
 	// +optional
 	AgentConfigChanged bool `json:"agentConfigChanged,omitempty"`
-	// agentState is the state of the agent: Awaited before its first heartbeat, Absent if something
-	// prevents this heartbeat, Online, Lost, Left, Revoked, or WithoutNamespace if its member
-	// namespace is gone. Empty under another manager. A Muster addition.
+	// agentState is the state of the agent: Awaited, Absent, Online, Lost, Left, Revoked or
+	// WithoutNamespace. An Absent agent has sent no heartbeat, and a message gives the cause. An agent
+	// WithoutNamespace has no member namespace. Empty under another manager. A Muster addition.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	AgentState string `json:"agentState,omitempty"`

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-fleet/muster/api/limits"
@@ -76,4 +77,36 @@ type CredentialStatus struct {
 	// was copied, or restored from a backup. Absent if none was.
 	// +optional
 	Superseded *int64 `json:"superseded,omitempty"`
+}
+
+// AgentSchedulingCustomization sets the scheduling of the agent on the member.
+type AgentSchedulingCustomization struct {
+	// priorityClass is the PriorityClass to create for the agent.
+	// +optional
+	PriorityClass *PriorityClassSpec `json:"priorityClass,omitempty"`
+	// podDisruptionBudget is the PodDisruptionBudget to create for the agent.
+	// +optional
+	PodDisruptionBudget *PodDisruptionBudgetSpec `json:"podDisruptionBudget,omitempty"`
+}
+
+// PriorityClassSpec describes a PriorityClass.
+type PriorityClassSpec struct {
+	// value is the priority as a number.
+	// +optional
+	Value int `json:"value,omitempty"`
+	// preemptionPolicy is PreemptLowerPriority or Never.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=63
+	PreemptionPolicy *corev1.PreemptionPolicy `json:"preemptionPolicy,omitempty"`
+}
+
+// PodDisruptionBudgetSpec describes a PodDisruptionBudget. Set one of its two fields.
+type PodDisruptionBudgetSpec struct {
+	// minAvailable is a number or a percentage.
+	// +optional
+	MinAvailable limits.Name `json:"minAvailable,omitempty"`
+	// maxUnavailable is a number or a percentage.
+	// +optional
+	MaxUnavailable limits.Name `json:"maxUnavailable,omitempty"`
 }

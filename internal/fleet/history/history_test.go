@@ -89,8 +89,8 @@ func TestEachEdgeOfALifeIsAChange(t *testing.T) {
 	}
 }
 
-// TestADepartureNeitherBringsAnAgentBackNorEndsTwice: the Left of a deleted member comes with the end
-// of its record.
+// TestADepartureNeitherBringsAnAgentBackNorEndsTwice covers a deleted member: the Left comes with
+// the end of its record.
 func TestADepartureNeitherBringsAnAgentBackNorEndsTwice(t *testing.T) {
 	leaving := marks(nil)
 	leaving.DeletionTimestamp = &metav1.Time{Time: noon}

@@ -211,7 +211,8 @@ func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, befor
 	for kind, action := range map[string]string{
 		fleet.ConditionSupported: "Assess", fleet.ConditionCloned: "Assess", clusterv1beta1.ConditionPruned: "Prune",
 	} {
-		if problem := kube.FindCondition(cluster.Status.Conditions, kind); problem != nil && problem.Reason != kube.ReasonOf(before.Conditions, kind) {
+		problem := kube.FindCondition(cluster.Status.Conditions, kind)
+		if problem != nil && problem.Reason != kube.ReasonOf(before.Conditions, kind) {
 			c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, problem.Reason, action, "%s", problem.Message)
 		}
 	}

@@ -111,8 +111,8 @@ func (o observed) waitForMember(now time.Time) time.Duration {
 	return 0
 }
 
-// readiness returns the state of the agent and the content of the Ready condition, which has a
-// message only if a user should look at it.
+// readiness returns the state of the agent and the content of the Ready condition. The condition
+// has a message only if a user should look at it.
 func readiness(o observed) result {
 	reason, message := o.NamespaceProblem()
 	switch {

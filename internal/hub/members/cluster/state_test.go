@@ -218,7 +218,8 @@ func TestDescribe(t *testing.T) {
 			o.repositories = sources{{Namespace: "clusters", Name: "app"}: true, {Namespace: "clusters", Name: "more"}: false}
 			o.helmOps = sources{{Namespace: "clusters", Name: "app"}: true}
 		}), fleet.ClusterStatus{
-			Namespace: "ns", ReadyGitRepos: 1, DesiredReadyGitRepos: 2, ReadyHelmOps: 1, DesiredReadyHelmOps: 1, Conditions: ready, Agent: agent, AgentState: "Online",
+			Namespace: "ns", ReadyGitRepos: 1, DesiredReadyGitRepos: 2, ReadyHelmOps: 1, DesiredReadyHelmOps: 1,
+			Conditions: ready, Agent: agent, AgentState: "Online",
 			Summary: fleet.BundleSummary{Ready: 2, DesiredReady: 2}, ResourceCounts: fleet.ResourceCounts{Ready: 5, DesiredReady: 5},
 			Display: fleet.ClusterDisplay{ReadyBundles: "2/2", ReadyNodes: "2/3", SampleNode: "n1", State: "Ready"},
 		}},
@@ -284,18 +285,20 @@ func TestTheStateOfAnAgentOutlivesItsReason(t *testing.T) {
 		seen          observed
 		want, earlier membership.AgentState
 	}{
-		"online":                       {member(), membership.AgentOnline, membership.AgentOnline},
-		"online, and leaving":          {member(leaves), membership.AgentOnline, membership.AgentUnknown},
-		"quarantined":                  {member(func(o *observed) { o.Quarantined = true }), membership.AgentOnline, membership.AgentOnline},
-		"too old":                      {member(unnamed), membership.AgentOnline, membership.AgentOnline},
-		"lost":                         {member(lost), membership.AgentLost, membership.AgentLost},
-		"lost, and leaving":            {member(lost, leaves), membership.AgentLost, membership.AgentUnknown},
-		"revoked":                      {member(revoked), membership.AgentRevoked, membership.AgentRevoked},
-		"revoked, and leaving":         {member(revoked, leaves), membership.AgentRevoked, membership.AgentUnknown},
-		"without an identity":          {member(func(o *observed) { o.agent = "" }), membership.AgentRevoked, membership.AgentRevoked},
-		"awaited":                      {member(neverSeen), membership.AgentAwaited, membership.AgentAwaited},
-		"not installed":                {member(neverSeen, managed("Unreachable", "")), membership.AgentAbsent, membership.AgentAbsent},
-		"before its namespace is free": {member(neverSeen, namespace(membernamespace.NamespaceTaken)), membership.AgentAbsent, membership.AgentAbsent},
+		"online":               {member(), membership.AgentOnline, membership.AgentOnline},
+		"online, and leaving":  {member(leaves), membership.AgentOnline, membership.AgentUnknown},
+		"quarantined":          {member(func(o *observed) { o.Quarantined = true }), membership.AgentOnline, membership.AgentOnline},
+		"too old":              {member(unnamed), membership.AgentOnline, membership.AgentOnline},
+		"lost":                 {member(lost), membership.AgentLost, membership.AgentLost},
+		"lost, and leaving":    {member(lost, leaves), membership.AgentLost, membership.AgentUnknown},
+		"revoked":              {member(revoked), membership.AgentRevoked, membership.AgentRevoked},
+		"revoked, and leaving": {member(revoked, leaves), membership.AgentRevoked, membership.AgentUnknown},
+		"without an identity":  {member(func(o *observed) { o.agent = "" }), membership.AgentRevoked, membership.AgentRevoked},
+		"awaited":              {member(neverSeen), membership.AgentAwaited, membership.AgentAwaited},
+		"not installed":        {member(neverSeen, managed("Unreachable", "")), membership.AgentAbsent, membership.AgentAbsent},
+		"before its namespace is free": {
+			member(neverSeen, namespace(membernamespace.NamespaceTaken)), membership.AgentAbsent, membership.AgentAbsent,
+		},
 		"after its namespace is gone": {
 			member(namespace(membernamespace.NamespaceTerminating)), membership.AgentWithoutNamespace, membership.AgentWithoutNamespace,
 		},
