@@ -143,8 +143,8 @@ func approved(before, after State, add func(clusterv1beta1.HistoryReason, string
 	}
 }
 
-// agent adds the change of the agent's state. The end of a requested departure comes with the end
-// of the record.
+// agent adds the change of the agent's state. A deleted member has Left when its membership
+// object is gone.
 func agent(before, after State, record client.Object, now time.Time, add func(clusterv1beta1.HistoryReason, string)) {
 	leaving := record.GetDeletionTimestamp() != nil
 	online := after.Agent == membership.AgentOnline || after.Agent == membership.AgentUnhealthy

@@ -89,8 +89,8 @@ func TestEachEdgeOfALifeIsAChange(t *testing.T) {
 	}
 }
 
-// TestADepartureNeitherBringsAnAgentBackNorEndsTwice covers a deleted member: the Left comes with
-// the end of its record.
+// TestADepartureNeitherBringsAnAgentBackNorEndsTwice covers a deleted member. It has Left
+// when its membership object is gone.
 func TestADepartureNeitherBringsAnAgentBackNorEndsTwice(t *testing.T) {
 	leaving := marks(nil)
 	leaving.DeletionTimestamp = &metav1.Time{Time: noon}
