@@ -8,7 +8,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// CheckComparePatches refuses a name in the diff options that is no regular expression.
+// CheckComparePatches refuses a name in the diff options if it is an invalid regular expression.
 func CheckComparePatches(diff *fleet.DiffOptions) error {
 	if diff == nil {
 		return nil
@@ -23,7 +23,8 @@ func CheckComparePatches(diff *fleet.DiffOptions) error {
 
 // MatchesName reports whether a compare patch is for an object of this name. An empty name in the
 // patch matches all. As in Rancher Fleet, a name may be a regular expression for the whole name. It
-// is one if it has a character that names do not have. An invalid one matches nothing.
+// is a regular expression if it has a character not allowed in names. An invalid one matches
+// nothing.
 func MatchesName(patch fleet.ComparePatch, name string) bool {
 	if patch.Name == "" || patch.Name == name {
 		return true

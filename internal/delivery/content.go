@@ -1,5 +1,5 @@
-// Package delivery has the rules that hub and agent share to deliver a Bundle. They cover the
-// format and name of a Content, the ID of a deployment, and the state of a deployment from its
+// Package delivery has the common rules of hub and agent for the delivery of a Bundle. They cover
+// the format and name of a Content, the ID of a deployment, and the state of a deployment from its
 // agent's report.
 //
 // Its invariant: the functions are pure, and the same input gives the same name and ID in every
@@ -20,8 +20,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// MaxContent is the maximum number of unpacked bytes of a Content, so that a small one cannot fill
-// the memory of its reader.
+// MaxContent is the maximum number of unpacked bytes of a Content. A small Content cannot fill the
+// memory of its reader.
 const MaxContent = 64 << 20
 
 // maxName is the length of the name of a Content.
@@ -113,8 +113,8 @@ func FormerDeploymentID(contentName string, options fleet.BundleDeploymentOption
 	return contentName + ":" + naming.Digest(encoded), nil
 }
 
-// WithCopies returns a deployment ID that also identifies the content of the copies in
-// downstreamResources, by its digest.
+// WithCopies returns a deployment ID for the content of the copies in downstreamResources, too, by
+// its digest.
 func WithCopies(deploymentID, digest string) string {
 	return ContentName(deploymentID) + ":" + naming.Digest(deploymentID+" "+digest)
 }
@@ -128,9 +128,9 @@ func ContentName(deploymentID string) string {
 // ValuesHash returns spec.valuesHash of a BundleDeployment: the hash of the values in its Secret,
 // followed by the staged ones.
 //
-// The documentation of upstream says only that its agents compare such a hash with the Secret. This
-// is the plainest computation that fits the other hashes. No test vector from upstream confirms it,
-// unlike everything else in a BundleDeployment.
+// The documentation of upstream says only: its agents compare such a hash with the Secret. This is
+// the simplest computation consistent with the other hashes. No test vector from upstream confirms
+// it, unlike everything else in a BundleDeployment.
 func ValuesHash(secret map[string][]byte) string {
 	if len(secret[fleet.KeyValues])+len(secret[fleet.KeyStagedValues]) == 0 {
 		return ""
@@ -170,7 +170,7 @@ func Gzip(plain []byte) ([]byte, error) {
 // bytes.
 func Gunzip(packed []byte, most int) ([]byte, error) { return unzip(packed, most) }
 
-// TooLargeError is the error for data that unpacks to more than this number of bytes.
+// TooLargeError is the error for data with more unpacked bytes than this number.
 type TooLargeError int
 
 func (e TooLargeError) Error() string {

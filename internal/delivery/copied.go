@@ -7,7 +7,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// CopiedBy returns the objects that a Bundle and its targets have copied.
+// CopiedBy returns the objects to copy for a Bundle and its targets.
 func CopiedBy(spec *fleet.BundleSpec) []fleet.DownstreamResource {
 	all := CopiedFor(spec.BundleDeploymentOptions)
 	for i := range spec.Targets {
@@ -19,8 +19,8 @@ func CopiedBy(spec *fleet.BundleSpec) []fleet.DownstreamResource {
 	return slices.Compact(all)
 }
 
-// CopiedFor returns the objects that options have copied: downstreamResources, and the Secret with
-// the credentials for a chart.
+// CopiedFor returns the objects to copy for options: downstreamResources, and the Secret with the
+// credentials for a chart.
 func CopiedFor(options fleet.BundleDeploymentOptions) []fleet.DownstreamResource {
 	all := slices.Clone(options.DownstreamResources)
 	if options.Helm != nil && options.Helm.SecretName != "" {

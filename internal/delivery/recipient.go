@@ -9,9 +9,9 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// RecipientLabels returns the labels that name the recipient of an object. As in placements, a
-// MemberCluster has its name, a Cluster workspace/name. The epoch is the number of times the member
-// was revoked.
+// RecipientLabels returns the labels with the recipient of an object. As in placements, a
+// MemberCluster has its name, a Cluster workspace/name. The epoch is the number of revocations of
+// the member.
 func RecipientLabels(member string, epoch int) map[string]string {
 	labels := EpochLabels(epoch)
 	workspace, cluster, isCluster := strings.Cut(member, "/")

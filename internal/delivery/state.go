@@ -12,12 +12,11 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// waiting are the reasons of Muster's and Rancher Fleet's agents for a deployment that waits for
+// waiting are the reasons of Muster's and Rancher Fleet's agents for a deployment waiting for
 // another Bundle. Waiting is from earlier Muster agents.
 var waiting = []string{string(fleet.StateWaitingForDependency), "Waiting"}
 
-// underWay are the reasons for Deployed=False of a deployment that has not failed. Earlier Muster
-// agents report them.
+// underWay are the reasons for Deployed=False without a failure. Earlier Muster agents report them.
 var underWay = append([]string{"Deploying", "Moving", "Removing", "Confirming", "Kept"}, waiting...)
 
 // StateOf returns the state of a deployment on its cluster, from its agent's report about the
@@ -42,15 +41,15 @@ func StateOf(d *fleet.BundleDeployment) fleet.BundleState {
 	return fleet.StateReady
 }
 
-// Failed reports whether the agent could not apply the deployment ID in the spec. An applied
-// release that is no longer installed is no failure.
+// Failed reports whether the agent could not apply the deployment ID in the spec. An applied but no
+// longer installed release is no failure.
 func Failed(d *fleet.BundleDeployment) bool {
 	failed := isFalse(d, fleet.ConditionDeployed) ||
 		d.Status.AppliedDeploymentID != d.Spec.DeploymentID && isFalse(d, fleet.ConditionInstalled)
 	return failed && !OfEarlier(d)
 }
 
-// Waits reports whether the agent reports that the deployment waits for another Bundle.
+// Waits reports whether the deployment, by its agent's report, waits for another Bundle.
 func Waits(d *fleet.BundleDeployment) bool {
 	return slices.ContainsFunc(d.Status.Conditions, func(c fleet.Condition) bool {
 		return c.Status != corev1.ConditionTrue && slices.Contains(waiting, c.Reason)

@@ -11,9 +11,8 @@ import (
 // aPart matches incomplete versions: a number, two of them, or one with a wildcard.
 var aPart = regexp.MustCompile(`^v?([0-9]+|[xX*])(\.([0-9]+|[xX*]))?(\.[xX*])?$`)
 
-// CheckChartVersion refuses a chart version that matches more than one version. The result would
-// depend on the time of the query, and differ under the same deployment ID. An empty version means
-// the newest.
+// CheckChartVersion refuses a chart version with several matches. The result would depend on the
+// time of the query, and differ under the same deployment ID. An empty version means the newest.
 func CheckChartVersion(options *fleet.HelmOptions) error {
 	if options == nil || options.Version == "" {
 		return nil

@@ -6,7 +6,7 @@
 // runaway chart therefore does not affect the heartbeat.
 //
 // Its invariant: only the holder of the agent's Lease deploys or removes anything, and the process
-// ends with its agent. The package itself writes only that Lease.
+// ends with its agent. The package itself writes only this Lease.
 package deploy
 
 import (

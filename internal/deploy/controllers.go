@@ -24,7 +24,7 @@ import (
 	"github.com/muster-fleet/muster/internal/retry"
 )
 
-// controllers are the controllers of the process, one for each kind that the member can see. The
+// controllers are the controllers of the process, one for each kind visible to the member. The
 // process ends once all are idle.
 type controllers struct {
 	config  *rest.Config
@@ -73,8 +73,8 @@ func (d *controllers) handleOrder(ctx context.Context, order protocol.Order) {
 	}
 }
 
-// runController runs the controller of one kind, and restarts it after each failure, so that the
-// other kind continues.
+// runController runs the controller of one kind, and restarts it after each failure. The other kind
+// continues.
 func (d *controllers) runController(ctx context.Context, kind protocol.Kind) {
 	for backoff := retry.Unreachable(); ctx.Err() == nil; {
 		err := d.runOnce(ctx, kind)

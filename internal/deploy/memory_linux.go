@@ -17,9 +17,9 @@ const (
 	least      = 128 << 20
 )
 
-// confine keeps the program within half of the bound, and returns the rest for the processes that
-// render charts. A process with 128 MiB has a heap of at most 64 MiB in Go's mapping. Two of them
-// fit into the smallest bound.
+// confine keeps the program within half of the bound, and returns the rest for the rendering
+// processes. A process with 128 MiB has a heap of at most 64 MiB in Go's mapping. Two of them fit
+// into the smallest bound.
 func confine(containerLimit string) (rest uint64, err error) {
 	own := bound(containerLimit) / 2
 	rest = max(render.LeastMemory, own)

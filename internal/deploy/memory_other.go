@@ -2,7 +2,7 @@
 
 package deploy
 
-// most is the memory requested for the processes that render charts.
+// most is the memory requested for the rendering processes.
 const most = 512 << 20
 
 // confine leaves the program as it is.

@@ -18,8 +18,8 @@ func (d *controllers) reply(a protocol.Reply) {
 	}
 }
 
-// reportAlive reports to the agent that the process is not stuck, until ctx ends. Each report takes
-// the locks of all other work.
+// reportAlive reports progress of the process to the agent, until ctx ends. Each report takes the
+// locks of all other work.
 func (d *controllers) reportAlive(ctx context.Context) {
 	ticker := time.NewTicker(protocol.AlivePeriod)
 	defer ticker.Stop()

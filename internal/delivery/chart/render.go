@@ -24,7 +24,7 @@ import (
 // Kustomized is the only template of a chart with a kustomization over it.
 const Kustomized = "templates/kustomized.yaml"
 
-// ErrArchive is the error of an archive that cannot be loaded.
+// ErrArchive is the error of an unreadable archive.
 var ErrArchive = errors.New("the archive cannot be loaded")
 
 // ArchiveError is an ErrArchive with its text.

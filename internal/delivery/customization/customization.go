@@ -1,7 +1,7 @@
 // Package customization gives a Cluster the options of a Bundle. It merges the options of the
 // matching targets. It fills the templates with the labels and values of the Cluster.
 //
-// Its invariant: it is pure. The hub and a user who previews a Bundle get the same options.
+// Its invariant: it is pure. The hub and a user with a preview of a Bundle get the same options.
 package customization
 
 import (

@@ -13,10 +13,10 @@ var appended = map[string]bool{
 	"helm.valuesFrom": true, "helm.valuesFiles": true, "yaml.overlays": true, "diff.comparePatches": true,
 }
 
-// formerly are the keys of the lists that earlier versions of the hub appended, at any depth.
+// formerly are the keys of the lists appended by earlier versions of the hub, at any depth.
 var formerly = map[string]bool{"valuesFrom": true, "valuesFiles": true, "overlays": true, "comparePatches": true}
 
-// whole is the option field that a target replaces as a whole.
+// whole is the option field replaced by a target as a whole.
 const whole = "correctDrift"
 
 // mergeOptions merges the options of targets into the Bundle's options. Values set by a target

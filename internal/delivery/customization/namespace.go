@@ -13,8 +13,8 @@ import (
 )
 
 // renderNamespace fills the templates in the labels and annotations of the namespace. The keys are
-// no templates. A result that is no value of a label is an error here, because the member would
-// refuse it for the whole namespace.
+// no templates. A result unfit for a label value is an error here, because the member would refuse
+// the whole namespace for it.
 func renderNamespace(options *fleet.BundleDeploymentOptions, cluster *fleet.Cluster) error {
 	if options.Helm != nil && options.Helm.DisablePreProcess ||
 		!anyTemplate(options.NamespaceLabels) && !anyTemplate(options.NamespaceAnnotations) {

@@ -12,10 +12,10 @@ import (
 	"github.com/muster-fleet/muster/internal/yamlcheck"
 )
 
-// labelPrefix is the prefix of a value that names a label of the Cluster.
+// labelPrefix is the prefix of a value with the name of a label of the Cluster.
 const labelPrefix = "global.fleet.clusterLabels."
 
-// fillLabels replaces the values that name a label of the Cluster, at any depth. A missing label
+// fillLabels replaces the values with names of labels of the Cluster, at any depth. A missing label
 // becomes an empty text.
 func fillLabels(helm *fleet.HelmOptions, labels map[string]string) error {
 	if helm.Values == nil || !strings.Contains(string(helm.Values.Raw), labelPrefix) {

@@ -73,7 +73,7 @@ func render(version Rules, options *fleet.BundleDeploymentOptions, cluster *flee
 	return nil
 }
 
-// fillAll fills the templates in values, and adds the values that are templates as a whole.
+// fillAll fills the templates in values, and adds the values written as one template.
 func fillAll(version Rules, filler *templates.Filler, values map[string]any, whole map[string]string, data map[string]any) error {
 	fill := func(path, text string) (any, error) {
 		filled, err := filler.Fill(text, data)

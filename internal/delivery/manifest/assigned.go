@@ -17,7 +17,7 @@ var assigners = []string{
 // annotationProvisioned marks a PersistentVolume of a provisioner.
 const annotationProvisioned = "pv.kubernetes.io/provisioned-by"
 
-// HasAssigned reports whether a kind has fields that a cluster assigns unless the author does.
+// HasAssigned reports whether a kind has fields assigned by a cluster unless the author sets them.
 func HasAssigned(kind schema.GroupKind) bool {
 	return kind.Group == "" && slices.Contains([]string{"Service", "PersistentVolume", "PersistentVolumeClaim"}, kind.Kind) ||
 		slices.Contains(certified, kind)

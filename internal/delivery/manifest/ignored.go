@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Ignored are fields of an object that its author leaves to others. They have the value of the
-// manifest when the object is created, and are theirs from then on.
+// Ignored are the fields of an object left to others by its author. The manifest sets their value
+// at the creation of the object, and others own them from then on.
 type Ignored struct{ paths []path }
 
 // reservedKeys are prefixes of labels and annotations. Muster and KubeFleet find their objects by

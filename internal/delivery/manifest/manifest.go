@@ -26,14 +26,14 @@ func Check(o *unstructured.Unstructured) string {
 	return checkDuplicates(o)
 }
 
-// serverFields are the fields of metadata that only an API server writes. A manifest has them from
+// serverFields are the fields of metadata written only by an API server. A manifest has them from
 // kubectl get -o yaml.
 var serverFields = []string{
 	"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields",
 	"selfLink",
 }
 
-// DropServerFields removes the fields of metadata that only an API server writes.
+// DropServerFields removes the fields of metadata written only by an API server.
 func DropServerFields(o *unstructured.Unstructured) {
 	for _, field := range serverFields {
 		unstructured.RemoveNestedField(o.Object, "metadata", field)
@@ -89,5 +89,5 @@ func kindOf(value any) string {
 	return fmt.Sprintf("a value of type %T", value)
 }
 
-// sortedKeys returns the keys of a map in order, so that messages do not change.
+// sortedKeys returns the keys of a map in order, to keep messages stable.
 func sortedKeys(of map[string]any) []string { return slices.Sorted(maps.Keys(of)) }

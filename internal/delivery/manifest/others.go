@@ -11,7 +11,7 @@ import (
 
 const admissionGroup = "admissionregistration.k8s.io"
 
-// Kinds with certificates that an injector fills.
+// Kinds with certificates filled in by an injector.
 var (
 	webhookKinds = []schema.GroupKind{
 		{Group: admissionGroup, Kind: "ValidatingWebhookConfiguration"}, {Group: admissionGroup, Kind: "MutatingWebhookConfiguration"},
@@ -21,10 +21,10 @@ var (
 	certified       = slices.Concat(webhookKinds, serviceKinds, conversionKinds)
 )
 
-// Row is a field that another program owns by design. Muster does not count it as drift and does
-// not write it over.
+// Row is a field owned by another program by design. Muster does not count it as drift and does not
+// overwrite it.
 type Row struct {
-	// Kind, Field, When and Owner are what the documentation says.
+	// Kind, Field, When and Owner are from the documentation.
 	Kind, Field, When, Owner string
 	// kinds are the kinds with the field; none stands for all.
 	kinds []schema.GroupKind
@@ -167,8 +167,8 @@ func Uncompared(kind schema.GroupKind, content map[string]any) {
 
 // Yield changes a manifest to keep the fields of others and the ignored ones. It leaves a field out
 // if another manager owns it, so a later write of the manager cannot be lost. It takes over a value
-// without another owner, because server-side apply would remove it, and reports that it did: the
-// value may have changed meanwhile.
+// without another owner, because server-side apply would remove it. It reports the take-over: the
+// value may have changed in the meantime.
 func Yield(wanted, found *unstructured.Unstructured, manager string, scaler *Bounds, ignored Ignored) (taken bool) {
 	for _, p := range append(yielded(wanted, found, scaler), ignored.paths...) {
 		value, there := p.get(found.Object)

@@ -90,7 +90,7 @@ func (p path) ownedBy(o *unstructured.Unstructured, matches func(manager string)
 	return false
 }
 
-// within reports whether a set of fields has the path. A leaf stands for all that is below it.
+// within reports whether a set of fields has the path. A leaf stands for everything below it.
 func (p path) within(fields map[string]any) bool {
 	for i, step := range p {
 		name := ""

@@ -49,8 +49,8 @@ func (o *Object) Metadata() *metav1.PartialObjectMetadata {
 	}}
 }
 
-// Telling is a store of the program that passes on each event before it stores it. A reply about
-// the objects in the store therefore follows the events behind it.
+// Telling is a store of the program. It passes on each event, and then stores the event. A reply
+// about the objects in the store therefore follows their events.
 type Telling struct {
 	cache.ReflectorStore
 	Tell func(Event)

@@ -33,16 +33,16 @@ type Order struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Member    string `json:"member"`
-	// Kinds are the kinds that the member can see on the hub; the program leaves all others alone.
+	// Kinds are the kinds visible to the member on the hub; the program leaves all others alone.
 	Kinds []Kind `json:"kinds"`
-	// Suspects are the BundleDeployments that may have crashed the program before.
+	// Suspects are the BundleDeployments suspected of an earlier crash of the program.
 	Suspects []Suspect `json:"suspects,omitempty"`
 	// Leave is set if the member leaves, and decides whether everything delivered is removed. The
 	// program stops deploying then.
 	Leave clusterv1beta1.LeavePolicy `json:"leave,omitempty"`
 }
 
-// Kind is a kind of object that the hub delivers to the member.
+// Kind is a kind of object delivered by the hub to the member.
 type Kind string
 
 // The kinds.
@@ -60,7 +60,7 @@ type Reply struct {
 	Failing string `json:"failing,omitempty"`
 	// Event is an event of the watch of a Kind; nil in other replies.
 	Event *Event `json:"event,omitempty"`
-	// Idle has the generations of finished objects, so that the program may end.
+	// Idle has the generations of finished objects. The program may then end.
 	Idle map[string]int64 `json:"idle,omitempty"`
 	// Alive is set if the program is not stuck; it is sent every AlivePeriod.
 	Alive bool `json:"alive,omitempty"`
@@ -83,11 +83,11 @@ type Blocked struct {
 	Message string `json:"message,omitempty"`
 }
 
-// AlivePeriod is the interval of replies that the program is alive.
+// AlivePeriod is the interval of the program's replies to show it is alive.
 const AlivePeriod = 5 * time.Second
 
-// ExitLeaseLost is the exit code of a deployer that lost the Lease, so that another one may be
-// deploying.
+// ExitLeaseLost is the exit code of a deployer after it lost the Lease: another deployer may be at
+// work.
 const ExitLeaseLost = 75
 
 // Action is work on one BundleDeployment.
@@ -111,7 +111,7 @@ type Ended struct {
 	Survived bool `json:"survived,omitempty"`
 }
 
-// Suspect is a BundleDeployment that may have crashed the program. The program works on it alone.
+// Suspect is a BundleDeployment suspected of a crash of the program. The program works on it alone.
 type Suspect struct {
 	Name       string `json:"name"`
 	UID        string `json:"uid,omitempty"`

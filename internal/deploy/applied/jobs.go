@@ -36,8 +36,8 @@ type Run struct {
 }
 
 // Over returns the end of a missing Job, and whether its manifest has had its run. passes is set if
-// Kubernetes deletes the Job after its end. seen is the UID of the Job that this agent saw. A user
-// deletes a running Job to run it again, or a failed Job without a TTL.
+// Kubernetes deletes the Job after its end. seen is the UID of the Job observed by this agent. A
+// user deletes a running Job to run it again, or a failed Job without a TTL.
 func (r Run) Over(hash string, passes bool, seen types.UID) (ended string, is bool) {
 	switch {
 	case r.UID == "" || r.Hash != hash:
@@ -50,7 +50,7 @@ func (r Run) Over(hash string, passes bool, seen types.UID) (ended string, is bo
 	return cmp.Or(r.Ended, JobUnseen), true
 }
 
-// Failure returns the message for a Job that failed and is gone.
+// Failure returns the message for a failed Job after its deletion.
 func (r Run) Failure() string {
 	if r.Why == "" {
 		return "the Job failed, and is gone; change it to have it run again"

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// FieldDigest returns a digest of the fields that a manager owns by server-side apply; 0 if it owns
-// none. If another client changes an owned field, the manager loses it. An unchanged digest
+// FieldDigest returns a digest of the fields owned by a manager through server-side apply; 0 if it
+// owns none. If another client changes an owned field, the manager loses it. An unchanged digest
 // therefore means unchanged fields.
 func FieldDigest(object *unstructured.Unstructured, manager string) uint64 {
 	for _, entry := range object.GetManagedFields() {
@@ -32,8 +32,8 @@ func ContentDigest(object *unstructured.Unstructured) uint64 {
 	return digest(text)
 }
 
-// digest returns a part of a cryptographic digest. A client that changes an object must not be able
-// to choose content with the same digest.
+// digest returns a part of a cryptographic digest. A client must not be able to choose other
+// content with the same digest.
 func digest(text []byte) uint64 {
 	sum := sha256.Sum256(text)
 	return binary.BigEndian.Uint64(sum[:])
@@ -54,8 +54,8 @@ func Content(object *unstructured.Unstructured, without ...[]string) map[string]
 	return content
 }
 
-// Finalizers returns the finalizers of an object in deletion, except for the ones that Kubernetes
-// removes by itself.
+// Finalizers returns the finalizers of an object in deletion, except for those removed by
+// Kubernetes itself.
 func Finalizers(object *unstructured.Unstructured) []string {
 	if object.GetDeletionTimestamp() == nil {
 		return nil

@@ -18,7 +18,7 @@ const RemoveRetry = 30 * time.Second
 type Remaining struct {
 	// Left is the number of remaining objects.
 	Left int
-	// Held are the objects that wait for a finalizer or must not be deleted, each with the reason.
+	// Held are the objects with a finalizer or a protection against deletion, each with the reason.
 	Held []string
 	// Retry is set if no event announces the end of the obstacle.
 	Retry bool

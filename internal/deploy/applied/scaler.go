@@ -14,7 +14,7 @@ import (
 var scalers = schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}
 
 // Scalers returns the autoscalers in a namespace. A cluster without this kind has none. An agent
-// that may not list them must not write a number of replicas.
+// without the right to list them must not write a number of replicas.
 func Scalers(ctx context.Context, member dynamic.Interface, namespace string) ([]*unstructured.Unstructured, error) {
 	if namespace == "" {
 		return nil, nil

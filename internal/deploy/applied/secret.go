@@ -51,14 +51,14 @@ func TextsPatch(secret *unstructured.Unstructured, manager string) ([]byte, erro
 	})
 }
 
-// isOf reports whether an entry has the fields that a manager owns by server-side apply.
+// isOf reports whether an entry has the fields owned by a manager through server-side apply.
 func isOf(entry metav1.ManagedFieldsEntry, manager string) bool {
 	return entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" &&
 		entry.FieldsV1 != nil
 }
 
-// withTexts returns the owned fields of an object, with the data of a Secret that was applied as
-// stringData. The owner does not lose these fields when another client changes the data.
+// withTexts returns the owned fields of an object, including a Secret's data applied as stringData.
+// The owner does not lose these fields when another client changes the data.
 func withTexts(object *unstructured.Unstructured, fields []byte) []byte {
 	if object.GetKind() != "Secret" || !bytes.Contains(fields, []byte(ownedTexts)) {
 		return fields

@@ -158,16 +158,16 @@ func (w *Watcher[S]) start(s *store[S]) {
 type Sight string
 
 const (
-	// Unsure means that no watch has reached the requested resource version.
+	// Unsure means: no watch has reached the requested resource version.
 	Unsure Sight = "Unsure"
-	// Absent means that no watched object has the name.
+	// Absent means: no watched object has the name.
 	Absent Sight = "Absent"
-	// Present means that the object exists.
+	// Present means: the object exists.
 	Present Sight = "Present"
 )
 
-// CatchUp bounds the lag of a watch behind a written resource version. After that the watch is
-// trusted: its API server was restored from a snapshot, and its versions went back.
+// CatchUp bounds the lag of a watch behind a written resource version. The watch is then trusted:
+// its API server was restored from a snapshot, and its versions went back.
 const CatchUp = 30 * time.Second
 
 // Get returns the summary of an object, as of a resource version or later; any
@@ -212,7 +212,7 @@ func Older(version, than string) bool {
 	return err == nil && order < 0
 }
 
-// unserved replaces the resource version of a kind that the API server does not serve.
+// unserved replaces the resource version of an unserved kind.
 const unserved = "unserved"
 
 // store holds the summaries of one watch.
@@ -281,8 +281,7 @@ func (s *store[S]) changed(name types.NamespacedName, before, after *S) {
 	s.watcher.Changed(Query{s.query.GroupVersionResource, name}, before, after)
 }
 
-// answered handles the answer to a list or the start of a watch. A kind that is not served has no
-// objects.
+// answered handles the answer to a list or the start of a watch. An unserved kind has no objects.
 func (s *store[S]) answered(err error) {
 	s.mu.Lock()
 	s.failure = err

@@ -156,8 +156,8 @@ func (d *Deployer) whyUnconfirmed(err error) string {
 	return err.Error()
 }
 
-// keepRestored labels a release that is unknown to a restored hub. The label stays, because the
-// resource versions of a restored hub grow again.
+// keepRestored labels a release unknown to a restored hub. The label stays, because the resource
+// versions of a restored hub grow again.
 func (d *Deployer) keepRestored(ctx context.Context, name string, delivery *delivery) error {
 	if !delivery.release.HubRestored {
 		if err := d.Cluster.MarkHubRestored(ctx, *delivery.release); err != nil {
@@ -190,7 +190,7 @@ func (d *Deployer) watchEnded(err error) {
 	}
 }
 
-// recheckMissing enqueues each release whose BundleDeployment is missing.
+// recheckMissing enqueues each release with a missing BundleDeployment.
 func (d *Deployer) recheckMissing() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -66,7 +66,7 @@ func (d *Deployer) act(ctx context.Context, name string, delivery *delivery, s o
 	return nil
 }
 
-// setMember labels a release with this member, so that the deployer recognizes it after its
+// setMember labels a release with this member. The deployer then recognizes it after its
 // BundleDeployment is deleted.
 func (d *Deployer) setMember(ctx context.Context, name string, delivery *delivery, deployment *fleet.BundleDeployment) error {
 	uid, version := string(deployment.UID), deployment.ResourceVersion
@@ -128,8 +128,8 @@ func (d *Deployer) deploy(ctx context.Context, name string, delivery *delivery, 
 // confirmNewest returns an error if the release was made from a newer BundleDeployment. It returns
 // nil if the hub has no newer one, for example after a restore.
 //
-// An API server that lags behind may send an earlier state to an agent at its start. An upgrade to
-// that state removes everything added since.
+// A lagging API server may send an earlier state to an agent at its start. An upgrade to this state
+// would remove everything added since.
 func (d *Deployer) confirmNewest(ctx context.Context, delivery *delivery, deployment *fleet.BundleDeployment) error {
 	if delivery.release == nil || !applied.Older(deployment.ResourceVersion, delivery.release.HubVersion) {
 		return nil
@@ -160,7 +160,7 @@ func (d *Deployer) rereadHistory(ctx context.Context, name string, delivery *del
 	}
 }
 
-// explainConflict names the Bundle or release that owns a conflicting object.
+// explainConflict names the Bundle or release with the conflicting object.
 func (d *Deployer) explainConflict(name string, deployed release.ID, err error) error {
 	if labels := (*release.NamespaceConflict)(nil); errors.As(err, &labels) {
 		return withReason(reasons.ObjectConflict, labels)

@@ -15,7 +15,7 @@ func ofAgent(found release.Found) release.Found {
 	return found
 }
 
-// wantedRelease returns the release that a BundleDeployment specifies. For the agent of a
+// wantedRelease returns the release specified by a BundleDeployment. For the agent of a
 // MemberCluster this is always the agent's own: the hub does not know its name.
 func (d *Deployer) wantedRelease(deployment *fleet.BundleDeployment) release.ID {
 	if d.OnlyAgent {

@@ -25,8 +25,8 @@ const (
 	margin = 2 * time.Minute
 )
 
-// Attempts report the BundleDeployments in progress to the agent, so that the agent can attribute a
-// crash to one of them. Suspects work alone.
+// Attempts report the BundleDeployments in progress to the agent. The agent can then attribute a
+// crash to one of them. Suspects run alone.
 type Attempts struct {
 	// Reply sends a reply to the agent.
 	Reply    func(protocol.Reply)
@@ -54,7 +54,7 @@ func (a *Attempts) suspected(name string) bool {
 	return suspected
 }
 
-// crashed returns the failure of a suspect that must wait. It returns none if the BundleDeployment
+// crashed returns the failure of a suspect under delay. It returns none if the BundleDeployment
 // changed since the crash.
 func (a *Attempts) crashed(name string, deployment *fleet.BundleDeployment) failure {
 	a.mu.Lock()
@@ -108,7 +108,7 @@ func (a *attempt) waits(within time.Duration) {
 	a.free()
 }
 
-// end reports the end of an attempt, and whether the process survived the part that may crash.
+// end reports the end of an attempt, and whether the process survived the risky part.
 func (a *attempt) end(state State) {
 	survived := slices.Contains([]State{Gone, Removing, Moving, Deploying, Correcting, Watching}, state)
 	if survived {

@@ -16,7 +16,7 @@ import (
 )
 
 // copies returns the objects in downstreamResources for the release, from their copies in the
-// member namespace. They have no namespace, so that the release puts them into its own.
+// member namespace. They have no namespace, so the release puts them into its own.
 func (d *Deployer) copies(ctx context.Context, options fleet.BundleDeploymentOptions) ([]*unstructured.Unstructured, error) {
 	var copies []*unstructured.Unstructured
 	for _, resource := range options.DownstreamResources {
@@ -56,8 +56,8 @@ func (d *Deployer) copied(ctx context.Context, resource fleet.DownstreamResource
 	return nil, fmt.Errorf("the kind %q is neither Secret nor ConfigMap", resource.Kind)
 }
 
-// fetch fetches a chart from its repository or registry, with the credentials in the Secret that
-// the options name.
+// fetch fetches a chart from its repository or registry, with the credentials in the Secret of the
+// options.
 func (d *Deployer) fetch(ctx context.Context, options fleet.HelmOptions) (*chart.Archive, error) {
 	var credentials *chartfetch.Credentials
 	if options.SecretName != "" {

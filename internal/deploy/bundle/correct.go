@@ -13,7 +13,7 @@ const (
 	// firstCorrection and lastCorrection bound the time between two corrections of contested drift.
 	firstCorrection = 5 * time.Second
 	lastCorrection  = 5 * time.Minute
-	// calm is the time without a correction after which a series ends.
+	// calm is the time without a correction at the end of a series.
 	calm = 10 * time.Minute
 )
 

@@ -50,7 +50,7 @@ type delivery struct {
 	written *fleet.BundleDeploymentStatus
 	// crds is the comparison of the chart's definitions. Its fields noted and stale need the lock.
 	crds crds
-	// unwatched is the time since which the objects cannot be observed.
+	// unwatched is the time of the first failed observation of the objects.
 	unwatched time.Time
 	// agentIdle is the generation with a reported healthy release of the agent itself; 0 if there is
 	// none.
@@ -72,8 +72,8 @@ func (d *Deployer) delivery(name string) *delivery {
 	return d.deliveries[name]
 }
 
-// noteCompared notes the unmodified objects of a release, so that the next deployer can skip them.
-// Without the note the next deployer compares all objects.
+// noteCompared notes the unmodified objects of a release, for the next deployer to skip. Without
+// the note the next deployer compares all objects.
 func (d *Deployer) noteCompared(ctx context.Context, delivery *delivery) {
 	note, more := delivery.set.Note()
 	now := d.Clock.Now()
@@ -93,8 +93,7 @@ func (d *Deployer) noteCompared(ctx context.Context, delivery *delivery) {
 	delivery.release = &noted
 }
 
-// noteJobs notes the runs of the Jobs of a release, so that none runs again with the same
-// content.
+// noteJobs notes the runs of the Jobs of a release. No Job then runs again with the same content.
 func (d *Deployer) noteJobs(ctx context.Context, delivery *delivery) {
 	note, more := delivery.set.Runs()
 	if !more {

@@ -4,8 +4,9 @@
 // It writes the status of BundleDeployments on the hub, and releases on the member.
 //
 // Its invariant: the deployer changes a release only if it differs from its BundleDeployment. It
-// removes a release only if its BundleDeployment was deleted from a member namespace that stays. A
-// failed list, another member namespace, or one being deleted leaves everything as it is.
+// removes a release only if its BundleDeployment was deleted from a member namespace, and the
+// namespace stays. A failed list, another member namespace, or one being deleted leaves everything
+// as it is.
 package bundle
 
 import (
@@ -32,8 +33,8 @@ import (
 )
 
 const (
-	// workers is the number of deployments in progress at a time. A deployment that waits for a hook
-	// occupies a worker.
+	// workers is the number of deployments in progress at a time. A deployment occupies a worker while
+	// it waits for a hook.
 	workers = 16
 	// debounce is the time to collect events before a deployment is reconciled.
 	debounce = 300 * time.Millisecond
@@ -41,8 +42,7 @@ const (
 	busyRetry = 2 * time.Second
 	// noteEvery is the least time between two notes of compared objects of one release.
 	noteEvery = time.Minute
-	// ReportAfter is the time after which a running operation, or the first list of a kind, is
-	// reported.
+	// ReportAfter is the delay before a running operation, or the first list of a kind, is reported.
 	ReportAfter = 3 * time.Second
 )
 
@@ -173,7 +173,7 @@ func (d *Deployer) adopt(ctx context.Context) error {
 }
 
 // moveHistories moves histories from the agent's namespace, where earlier versions kept them, into
-// the namespaces of the releases. It reports whether it moved any. A history that cannot be moved
+// the namespaces of the releases. It reports whether it moved any. A history with a failed move
 // stays until its release is deployed again or removed.
 func (d *Deployer) moveHistories(ctx context.Context, found release.Found) (moved bool) {
 	for _, releases := range found.Releases {
@@ -191,7 +191,7 @@ func (d *Deployer) moveHistories(ctx context.Context, found release.Found) (move
 	return moved
 }
 
-// reported wakes the deployments that depend on another deployment.
+// reported enqueues the dependents of a deployment.
 func (d *Deployer) reported(string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -314,7 +314,7 @@ func (d *Deployer) setAgentIdle(delivery *delivery, generation int64) {
 	delivery.agentIdle = generation
 }
 
-// logState logs a change of state, and marks a deployment that waits for others.
+// logState logs a change of state, and marks a deployment waiting for others.
 func (d *Deployer) logState(name string, delivery *delivery, s observation, decision decision) {
 	d.mu.Lock()
 	if decision.State == Waiting {

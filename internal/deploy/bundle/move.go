@@ -28,7 +28,7 @@ func (d *Deployer) move(ctx context.Context, name string, delivery *delivery, s 
 	return nil
 }
 
-// removeOther removes the release that the deployment was moved from.
+// removeOther removes the former release of a moved deployment.
 func (d *Deployer) removeOther(ctx context.Context, name string, delivery *delivery, s observation, other release.Summary) error {
 	delivery.attempt.waits(uninstallTimeout)
 	d.watchRemoval(ctx, name, delivery, other)

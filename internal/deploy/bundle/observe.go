@@ -26,7 +26,7 @@ type observation struct {
 	// observed.
 	objects   drift.Observation
 	unwatched string
-	// crds are the definitions that are not as in crds/ of the chart.
+	// crds are the definitions that differ from crds/ of the chart.
 	crds release.CRDDifference
 	// contested is set if drift comes back after each correction.
 	contested bool
@@ -153,7 +153,7 @@ func (s *observation) observeObjects(ctx context.Context, d *Deployer, delivery 
 	if s.objects.Changed == 0 || !isAgent(s.deployment) {
 		return
 	}
-	// A user may have upgraded the agent's own release. That is no drift: the deployer adopts the
+	// A user may have upgraded the agent's own release. This is no drift: the deployer adopts the
 	// release again.
 	switch overtaken, err := d.Cluster.Overtaken(ctx, s.release); {
 	case err != nil:
@@ -196,7 +196,7 @@ func heldBecause(spec fleet.BundleDeploymentSpec) string {
 	return ""
 }
 
-// unsupportedIn names the first field that is not implemented.
+// unsupportedIn names the first unimplemented field.
 func unsupportedIn(spec fleet.BundleDeploymentSpec) string {
 	const notImplemented = " is not implemented by this agent: "
 	switch {

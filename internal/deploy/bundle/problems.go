@@ -62,7 +62,8 @@ func (d *Deployer) reportProblems() {
 func problemOf(secret string) string { return "secret/" + secret }
 
 // join merges all problems into one condition: the first by reason and name, and the number of
-// others. RemovalBlocked sorts before RemovalUnconfirmed, which usually passes by itself.
+// others. RemovalBlocked sorts before RemovalUnconfirmed, because the latter usually passes by
+// itself.
 func join(byName map[string]protocol.Blocked) protocol.Blocked {
 	if len(byName) == 0 {
 		return protocol.Blocked{}

@@ -72,7 +72,7 @@ func (d *Deployer) request(ctx context.Context, s observation) (release.Request,
 	}, loaded.Hooks, nil
 }
 
-// loadError adds a reason to the error of a chart that cannot be loaded.
+// loadError adds a reason to the error of an unreadable chart.
 func loadError(err error) error {
 	var unsupported *chart.Unsupported
 	var ended *render.Ended

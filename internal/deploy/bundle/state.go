@@ -39,7 +39,7 @@ const (
 	Removing State = "Removing"
 	// Held: the hub pauses the deployment.
 	Held State = "Held"
-	// Unsupported: a field needs a feature that this agent lacks.
+	// Unsupported: a field needs a feature missing in this agent.
 	Unsupported State = "Unsupported"
 	// Waiting: another deployment must be ready first.
 	Waiting State = "Waiting"
@@ -100,7 +100,7 @@ type observed struct {
 	// member is the UID of this member's report.
 	member string
 
-	// modified is the number of changed objects that can be reverted, correct enables that, and
+	// modified is the number of changed and revertible objects, correct enables their correction, and
 	// correctAt is the earliest time. Another client may set the objects to other values each time.
 	modified  int
 	correct   bool

@@ -43,7 +43,7 @@ func statusOf(d decision, s observation, now time.Time) fleet.BundleDeploymentSt
 	case Failed, Unsupported:
 		reason := failedBecause(d, s.failure)
 		state, message = fleet.StateErrApplied, d.Reason
-		if reason == reasons.NamespaceTerminating { // it is waited for, which is no failure
+		if reason == reasons.NamespaceTerminating { // the deployer waits for it; this is no failure
 			state, installed = fleet.StateWaitApplied, waits(installed, s.found, reason, message)
 			set(unknown(fleet.ConditionDeployed, reason, message))
 			break
@@ -102,7 +102,7 @@ func releaseOf(s observation, before string) string {
 	return before
 }
 
-// waits returns the condition Installed of a release that waits: Unknown unless it is installed.
+// waits returns the condition Installed of a waiting release: Unknown unless it is installed.
 func waits(installed fleet.Condition, found bool, reason, message string) fleet.Condition {
 	if found {
 		return installed
@@ -110,7 +110,7 @@ func waits(installed fleet.Condition, found bool, reason, message string) fleet.
 	return unknown(fleet.ConditionInstalled, reason, message)
 }
 
-// failedBecause returns the reason of a condition that is False after a failure.
+// failedBecause returns the reason of a False condition after a failure.
 func failedBecause(d decision, last failure) string {
 	if d.State == Failed && last.reason != "" {
 		return last.reason
@@ -127,7 +127,7 @@ func readyReason(state fleet.BundleState) string {
 	return reasons.Error
 }
 
-// heldReason returns the reason of a condition of a deployment that the hub holds back.
+// heldReason returns the reason of a condition of a deployment held back by the hub.
 func heldReason(spec fleet.BundleDeploymentSpec) string {
 	switch {
 	case spec.Paused:

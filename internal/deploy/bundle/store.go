@@ -54,7 +54,7 @@ func newStore(changed, reported func(string)) *store {
 }
 
 // watchResult handles the result of an attempt to watch, with the cause if it failed. It reports
-// whether a watch is established again, or failed for a cause that the log does not name yet.
+// whether a watch is established again, or failed for a cause not yet in the log.
 func (s *store) watchResult(cause string, now time.Time) (resumed, news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +89,7 @@ func (s *store) all() []*fleet.BundleDeployment {
 	return slices.Collect(maps.Values(s.byName))
 }
 
-// reduced drops the fields that the deployer never reads.
+// reduced drops the fields never read by the deployer.
 func reduced(obj any) *fleet.BundleDeployment {
 	deployment := obj.(*fleet.BundleDeployment)
 	deployment.ManagedFields = nil

@@ -11,8 +11,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
-// awaitNamespace wakes a deployment when a namespace in deletion is gone. The watch of this one
-// namespace ends at the next attempt, which begins another one.
+// awaitNamespace enqueues a deployment once a namespace in deletion is gone. The watch of this one
+// namespace ends at the next attempt, and the attempt begins another one.
 func (d *Deployer) awaitNamespace(ctx context.Context, name, namespace string, until time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, until.Sub(d.Clock.Now()))
 	go func() {

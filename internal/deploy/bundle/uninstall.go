@@ -15,10 +15,10 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// agentBundle is the prefix of the names of Bundles that manage upstream's agents.
+// agentBundle is the prefix of the names of upstream's agent Bundles.
 const agentBundle = "fleet-agent"
 
-// managesAgent reports whether a release in the agent's namespace belongs to a Bundle that manages
+// managesAgent reports whether a release in the agent's namespace belongs to a Bundle for
 // upstream's agent. Removing it would remove the deployer itself.
 func (d *Deployer) managesAgent(name string, s release.Summary) bool {
 	return strings.HasPrefix(name, agentBundle) && s.Namespace == d.Cluster.AgentNamespace
@@ -61,7 +61,7 @@ func (d *Deployer) removeRelease(ctx context.Context, name string, delivery *del
 	return nil
 }
 
-// ignoreForeign forgets a release that has another owner by now.
+// ignoreForeign forgets a release after a change of its owner.
 func (d *Deployer) ignoreForeign(name string, delivery *delivery, s release.Summary, err error) error {
 	if !release.IsForeign(err) {
 		return err

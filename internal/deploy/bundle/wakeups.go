@@ -21,7 +21,7 @@ import (
 	"github.com/muster-fleet/muster/internal/restore"
 )
 
-// newKinds is the name in the queue for all deployments that wait for a kind.
+// newKinds is the name in the queue for all deployments waiting for a kind.
 const newKinds = "/kinds"
 
 // discoveryLag bounds the time of a busy API server to serve a kind after a change of its
@@ -47,7 +47,7 @@ func (a *wakeups) init() {
 	a.release, a.kind, a.wokenUp, a.lost = map[string]release.ID{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 }
 
-// failed sets the event that a failed deployment waits for.
+// failed sets the event to wait for after a failed deployment.
 func (a *wakeups) failed(name string, id release.ID, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -61,7 +61,7 @@ func (a *wakeups) failed(name string, id release.ID, err error) {
 	}
 }
 
-// isNotServed reports whether an error means that a kind is not served. Helm keeps only the text.
+// isNotServed reports whether an error means an unserved kind. Helm keeps only the text.
 func isNotServed(err error) bool {
 	return meta.IsNoMatchError(err) || strings.Contains(err.Error(), "no matches for kind")
 }
@@ -105,7 +105,7 @@ func (d *Deployer) listed(names []string) {
 	}
 }
 
-// wakeForRelease wakes the deployments that wait for another owner's release.
+// wakeForRelease enqueues the deployments waiting for another owner's release.
 func (d *Deployer) wakeForRelease(id release.ID) {
 	d.wakeups.mu.Lock()
 	var names []string
@@ -138,7 +138,7 @@ func (d *Deployer) crdChanged() {
 	}
 }
 
-// wakeForKinds wakes the deployments that wait for a kind.
+// wakeForKinds enqueues the deployments waiting for a kind.
 func (d *Deployer) wakeForKinds() {
 	d.wakeups.mu.Lock()
 	names := slices.Collect(maps.Keys(d.wakeups.kind))

@@ -14,8 +14,8 @@ var (
 	kindCronJob = schema.GroupKind{Group: "batch", Kind: "CronJob"}
 )
 
-// ofBatch returns the readiness of a Job that has not completed, or of a suspended CronJob, and
-// false for all other objects. kstatus calls a running Job current.
+// ofBatch returns the readiness of an unfinished Job or of a suspended CronJob, and false for all
+// other objects. kstatus calls a running Job current.
 func ofBatch(object *unstructured.Unstructured) (Result, bool) {
 	kind := object.GroupVersionKind().GroupKind()
 	if object.GetDeletionTimestamp() != nil || kind != kindJob && kind != kindCronJob {

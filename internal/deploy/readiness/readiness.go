@@ -3,7 +3,7 @@
 //
 // Its invariant: the result depends only on the object. The rules and messages come from kstatus.
 // In addition, a kind without reported status is Untracked and not Ready. A running Job is
-// Progressing, and a Job or CronJob that its manifest suspends is Ready.
+// Progressing, and a Job or CronJob with a suspended manifest is Ready.
 package readiness
 
 import (
@@ -23,7 +23,7 @@ const (
 	Progressing State = "InProgress"
 	// Terminating is an object in deletion.
 	Terminating State = "Terminating"
-	// Failed is an object that does not become ready by itself.
+	// Failed is an object with a permanent failure.
 	Failed State = "Failed"
 	// Unknown is an object with an unintelligible status.
 	Unknown State = "Unknown"

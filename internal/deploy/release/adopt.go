@@ -31,15 +31,14 @@ const (
 	// the hub's.
 	annotationOwnValues = "muster/own-values"
 	// helmManager is the field manager of Helm's command and of the hub's importer. Both also upgrade
-	// the agent's own release. The agent must therefore not own fields there that they could not
-	// change or remove.
+	// the agent's own release. The agent must therefore not own fields there beyond their reach.
 	helmManager = "helm"
-	// longOperation is the time after which an operation of Helm's command counts as cut off. By
-	// default Helm gives up after five minutes.
+	// longOperation is the time until an operation of Helm's command counts as cut off. By default
+	// Helm gives up after five minutes.
 	longOperation = 10 * time.Minute
 )
 
-// ErrBusy means that a user's Helm command is working on a release.
+// ErrBusy reports a user's Helm command at work on a release.
 var ErrBusy = errors.New("waiting for Helm's command to end")
 
 // Overtaken reports whether another client, such as a user's Helm command, has made a newer
@@ -92,8 +91,8 @@ func (c *Cluster) adopt(ctx context.Context, configuration *action.Configuration
 	return r, nil
 }
 
-// settings returns the user's values of the agent's own release, and the values that let the chart
-// know that the hub manages the agent. Only the release of a Cluster's agent may have no history.
+// settings returns the user's values of the agent's own release, and the values to tell the chart
+// about the hub's management. Only the release of a Cluster's agent may have no history.
 func (c *Cluster) settings(ctx context.Context, r Request, history []*helm.Release) (own, managed map[string]any, err error) {
 	if own, err = ownValues(history); err != nil {
 		return nil, nil, fmt.Errorf("reading the values of release %s: %w", r.Release, err)
@@ -139,7 +138,7 @@ func (c *Cluster) configured(ctx context.Context, namespace string) (map[string]
 	return values, nil
 }
 
-// busy returns an error while a user's Helm command works on the release. That command may be
+// busy returns an error while a user's Helm command works on the release. The Helm command may be
 // waiting for this agent to become ready.
 func busy(history []*helm.Release, now time.Time) error {
 	if len(history) == 0 {
@@ -217,7 +216,7 @@ func ownValues(history []*helm.Release) (map[string]any, error) {
 	return loader.MergeMaps(map[string]any{}, history[newest].Config), nil
 }
 
-// subtract removes unchanged values that were merged over the user's own before, because Helm's
+// subtract removes unchanged values merged over the user's own before, because Helm's
 // --reuse-values keeps them all.
 func subtract(values, laid, own map[string]any) map[string]any {
 	rest := map[string]any{}

@@ -12,12 +12,12 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// annotationCorrection is the annotation of a revision that only notes a failed correction of
-// drift.
+// annotationCorrection is the annotation of a revision with nothing but the note of a failed
+// correction of drift.
 const annotationCorrection = "muster/failed-correction"
 
 // RecordFailedCorrection adds a failed revision to the history of a release, as after a failed
-// rollback, so that users see the attempt. The release stays at its revision.
+// rollback. Users then see the attempt. The release stays at its revision.
 func (c *Cluster) RecordFailedCorrection(ctx context.Context, s Summary, options fleet.BundleDeploymentOptions, why error) error {
 	free, err := c.reserve(ctx, s.ID(), s.History, Owner{Bundle: s.Bundle, Workspace: s.Workspace})
 	if err != nil {

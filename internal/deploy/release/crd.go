@@ -18,12 +18,12 @@ import (
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
-// establishTimeout bounds the time that an API server takes to serve the new kinds of a release.
+// establishTimeout bounds the time for an API server to serve the new kinds of a release.
 const establishTimeout = time.Minute
 
 // establish applies CustomResourceDefinitions as parts of a release before its deployment, and
-// waits for all their kinds at the same time. It leaves an existing definition to Helm, which
-// checks its owner.
+// waits for all their kinds at the same time. It leaves an existing definition to Helm, because
+// Helm checks the owner.
 func (c *Cluster) establish(ctx context.Context, crds []*unstructured.Unstructured, id ID) error {
 	var created []string
 	for _, crd := range crds {

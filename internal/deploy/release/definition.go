@@ -16,7 +16,7 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// crdStep is what a deployment does with a definition in the directory crds/ of its chart.
+// crdStep is the treatment of a definition in the directory crds/ of a chart.
 type crdStep string
 
 const (
@@ -30,7 +30,7 @@ const (
 	crdMarked crdStep = "marked"
 )
 
-// CRDConflict is the error for a definition in crds/ that the release may not replace.
+// CRDConflict is the error for a definition in crds/ beyond the release's control.
 type CRDConflict struct{ message string }
 
 func (c *CRDConflict) Error() string { return c.message }
@@ -47,15 +47,15 @@ type definition struct {
 
 // crdHolder is the owner of a definition on the member.
 type crdHolder struct {
-	// own is set for a mark of the release, or of one that it replaces. current is set if the mark
-	// needs no change.
+	// own is set for a mark of the release, or of a replaced one. current is set if the mark needs no
+	// change.
 	own, current bool
 	// other names another owner; empty if none is known.
 	other string
 }
 
 // decideCRD returns the step for a definition. It never changes a definition of another owner, and
-// never one whose stored objects could no longer be read.
+// never makes stored objects unreadable.
 func decideCRD(d definition, setting string, release ID, takesOver bool) (crdStep, error) {
 	name := d.wanted.GetName()
 	replaces := setting == fleet.CRDsCreateReplace
@@ -89,7 +89,7 @@ func decideCRD(d definition, setting string, release ID, takesOver bool) (crdSte
 	return crdReplaced, nil
 }
 
-// adoptCommand returns the command that gives a definition to a release.
+// adoptCommand returns the command to give a definition to a release.
 func adoptCommand(name string, release ID) string {
 	return fmt.Sprintf("kubectl annotate --overwrite customresourcedefinition %s %s=%s %s=%s",
 		name, helmReleaseName, release.Name, helmReleaseNamespace, release.Namespace)
@@ -142,8 +142,7 @@ func writesSpec(entry metav1.ManagedFieldsEntry) (bool, error) {
 	return false, nil
 }
 
-// lostVersions returns the stored versions of a definition that the wanted one lacks or no longer
-// serves.
+// lostVersions returns the stored versions of a definition missing or unserved in the wanted one.
 func lostVersions(wanted, found *unstructured.Unstructured) (lost []string, err error) {
 	after, err := specOf(wanted)
 	if err != nil {

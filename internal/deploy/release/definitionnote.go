@@ -31,7 +31,7 @@ func (b *bringer) annotate() {
 }
 
 // note returns the names and digests of the definitions in crds/. The history keeps it instead of
-// the definitions, which are large.
+// the large definitions.
 func (b *bringer) note() string {
 	var words []string
 	for _, one := range b.done {
@@ -57,7 +57,7 @@ func NotedCRDs(note string) map[string]string {
 	return digests
 }
 
-// CRDDifference names definitions on the member that are not as in crds/ of the chart.
+// CRDDifference names definitions on the member that differ from crds/ of the chart.
 type CRDDifference struct{ Differ, Missing []string }
 
 // CompareCRDs compares the definitions on the member with a note.
@@ -116,11 +116,11 @@ var (
 	unknownField = regexp.MustCompile(`field not declared in schema|unknown field "`)
 )
 
-// IsUnknownField reports whether an error means that a kind has no such field. Helm keeps only the
+// IsUnknownField reports whether an error means an unknown field of a kind. Helm keeps only the
 // text.
 func IsUnknownField(err error) bool { return unknownField.MatchString(err.Error()) }
 
-// explain adds crds/ and the setting to an error that comes from a definition on the member.
+// explain adds crds/ and the setting to an error about a definition on the member.
 func (b *bringer) explain(err error) error {
 	text, group, kind := err.Error(), "", ""
 	if found := noMatch.FindStringSubmatch(text); found != nil {

@@ -37,7 +37,7 @@ type bringer struct {
 	// cluster has the agent's rights, acting the rights of the deployment's account.
 	cluster, acting *Cluster
 	request         Request
-	// releases are the release, and the releases with names that its definitions may still have.
+	// releases are the release, and the releases with names still possible in its definitions.
 	releases []ID
 	done     []brought
 }
@@ -46,7 +46,7 @@ type bringer struct {
 type brought struct {
 	definition
 	step crdStep
-	// digest is the digest of the content that the member is to have.
+	// digest is the digest of the desired content on the member.
 	digest string
 }
 
@@ -187,8 +187,8 @@ func (b *bringer) carryOut(ctx context.Context, one brought) (brought, error) {
 	return one, err
 }
 
-// write writes a definition, unless it is left. The version that was read keeps the write from
-// changing what another client wrote since.
+// write writes a definition, unless it is left. The version from the read protects concurrent
+// changes by other clients.
 func (b *bringer) write(ctx context.Context, one *brought) error {
 	if one.step == crdLeft {
 		return nil
@@ -215,7 +215,7 @@ func (b *bringer) write(ctx context.Context, one *brought) error {
 	if err != nil {
 		return err
 	}
-	// A definition that another client creates meanwhile is not taken from it.
+	// A definition created concurrently by another client is not taken over.
 	written, err := objects.Patch(ctx, desired.GetName(), types.ApplyPatchType, text, metav1.PatchOptions{
 		FieldManager: FieldManager, Force: new(one.found != nil),
 	})

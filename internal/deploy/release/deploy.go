@@ -245,7 +245,7 @@ func (c *Cluster) moveBefore(ctx context.Context, acting *Cluster, r Request) er
 // acting returns the account of a deployment, and the cluster with its rights.
 func (c *Cluster) acting(ctx context.Context, r Request) (string, *Cluster, error) {
 	if r.Agent {
-		// No account that confines Bundles may do this.
+		// A confined account must not do this.
 		own, err := c.observeInstalled(ctx, r.ID())
 		if err != nil {
 			return "", nil, err

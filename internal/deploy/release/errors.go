@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Conflict is an object that a release wants and another owner has.
+// Conflict is an object in a release with another owner.
 type Conflict struct {
 	Kind, Namespace, Name string
 	// Release is the release with the object; empty if the object belongs to none.
@@ -39,7 +39,7 @@ func ConflictIn(err error, deployed ID) (Conflict, bool) {
 	return conflict, true
 }
 
-// tooLarge adds the remedy for a release that does not fit into Helm's Secret.
+// tooLarge adds the remedy for a release too large for Helm's Secret.
 func tooLarge(r Request, err error) error {
 	if !strings.Contains(err.Error(), "sh.helm.release.v1.") || !strings.Contains(err.Error(), "Too long: may not be more than") {
 		return err

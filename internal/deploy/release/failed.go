@@ -16,9 +16,9 @@ import (
 // list the objects of failed attempts.
 const maxFailed = 8
 
-// sweepFailed deletes objects of failed revisions that are missing in a successful release, because
-// Helm compares only with the last deployed revision. Objects that cannot be deleted are logged,
-// and removed with the Bundle.
+// sweepFailed deletes objects of failed revisions missing in a successful release, because Helm
+// compares only with the last deployed revision. It logs objects with a failed deletion; they are
+// removed with the Bundle.
 func (c *Cluster) sweepFailed(ctx context.Context, s Summary, manifest string) {
 	log := logr.FromContextOrDiscard(ctx).WithValues("release", s.String())
 	rest, err := c.ofFailed(ctx, s, manifest)
@@ -33,8 +33,8 @@ func (c *Cluster) sweepFailed(ctx context.Context, s Summary, manifest string) {
 	}
 }
 
-// ofFailed returns the objects of earlier revisions that are not in a manifest, in any spelling of
-// their namespace.
+// ofFailed returns the objects of earlier revisions missing in a manifest, in any spelling of their
+// namespace.
 func (c *Cluster) ofFailed(ctx context.Context, s Summary, manifest string) ([]*unstructured.Unstructured, error) {
 	now, err := parse([]byte(manifest))
 	if err != nil {

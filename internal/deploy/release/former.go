@@ -9,8 +9,8 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/applied"
 )
 
-// Former returns the objects of earlier revisions that are no longer in the release, without hooks
-// and without objects with a keep policy.
+// Former returns the objects of earlier revisions missing in the release, without hooks and without
+// objects with a keep policy.
 func (c *Cluster) Former(s Summary, now []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	former, err := c.allObjects(s)
 	if err != nil {

@@ -62,7 +62,7 @@ func (r *renderer) prove(objects []*unstructured.Unstructured) error {
 func (r *renderer) proveOne(ctx context.Context, object *unstructured.Unstructured) error {
 	s := Summary{Name: r.request.Release, Namespace: r.request.Namespace}
 	mapping, served, err := r.cluster.Find(ctx, object.GroupVersionKind())
-	if err != nil || !served { // Helm reports kinds that are not served, or the release brings them
+	if err != nil || !served { // Helm reports unserved kinds, or the release brings them
 		return err
 	}
 	var found *unstructured.Unstructured
@@ -90,7 +90,8 @@ func (r *renderer) proveOne(ctx context.Context, object *unstructured.Unstructur
 	return nil
 }
 
-// try checks with the API server, as the account of the deployment, that an object may be applied.
+// try checks with the API server, as the account of the deployment, whether an object may be
+// applied.
 func (r *renderer) try(ctx context.Context, mapping *meta.RESTMapping, object, found *unstructured.Unstructured) error {
 	objects := at(r.acting, mapping, Summary{Namespace: r.request.Namespace}, object)
 	marked := object.DeepCopy()
@@ -149,12 +150,12 @@ func (r *renderer) isOwn(found *unstructured.Unstructured) bool {
 	return Belongs(Summary{Name: r.request.Release, Namespace: r.request.Namespace}, found)
 }
 
-// isLeft reports whether an object belongs to a release that is removed after this deployment.
+// isLeft reports whether an object belongs to a release removed after this deployment.
 func (r *renderer) isLeft(found *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(r.request.Leaving, func(s Summary) bool { return Belongs(s, found) })
 }
 
-// keepHook makes Helm keep a hook object that outlives its release and is handed over.
+// keepHook makes Helm keep a hook object in handover, beyond the life of its release.
 func (r *renderer) keepHook(object, found *unstructured.Unstructured) {
 	if outlives(object) && (r.isOwn(found) || r.isLeft(found)) {
 		put(object.GetAnnotations(), helm.HookDeleteAnnotation, neverDeleted, object.SetAnnotations)

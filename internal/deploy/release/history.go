@@ -32,14 +32,14 @@ const (
 	annotationDeploymentID    = "muster/deployment-id"
 	annotationSyncGeneration  = "muster/sync-generation"
 	annotationDeleteNamespace = "muster/delete-namespace"
-	// annotationMovedFrom names the releases that this one replaces, until they are removed.
+	// annotationMovedFrom names the replaced releases, until they are removed.
 	annotationMovedFrom = "muster/moved-from"
 	// annotationJobs is the note of the runs of Jobs before the deployment of the revision.
 	annotationJobs = "muster/jobs"
 	// annotationCRDs is the note of the definitions in crds/ of the chart, for a comparison with the
 	// member.
 	annotationCRDs = "muster/crds"
-	// annotationRepeated names the objects that the manifests have more than once.
+	// annotationRepeated names the objects with several manifests.
 	annotationRepeated = "muster/repeated"
 )
 
@@ -95,12 +95,11 @@ type Summary struct {
 	Jobs string
 	// CRDs is the note of the definitions in crds/ of its chart; empty if there is none.
 	CRDs string
-	// Repeated names the objects that its manifests have more than once; only the last one of each is
-	// deployed.
+	// Repeated names the objects with several manifests; only the last one of each is deployed.
 	Repeated string
 	// Agent is set for the agent's own release.
 	Agent bool
-	// Leaves names the releases that it replaces, separated by spaces.
+	// Leaves names the replaced releases, separated by spaces.
 	Leaves string
 }
 
@@ -121,7 +120,7 @@ func (s Summary) SupersededBy(other Summary) bool {
 // String formats the release as in the status.
 func (s Summary) String() string { return fmt.Sprintf("%s/%s:%d", s.Namespace, s.Name, s.Version) }
 
-// stored is the part of a history that is read.
+// stored is the part of a history to read.
 type stored struct {
 	Name      string `json:"name"`
 	Namespace string `json:"namespace"`
@@ -240,8 +239,8 @@ func decode(secret *corev1.Secret, into any) error {
 	return nil
 }
 
-// unpack returns the JSON of a release as Helm stores it. Who may write Secrets on the member may
-// label one as a history: it must not fill the memory.
+// unpack returns the JSON of a release in Helm's storage. A user with the right to write Secrets on
+// the member may label any Secret as a history: it must not fill the memory.
 func unpack(data []byte) ([]byte, error) {
 	packed, err := base64.StdEncoding.DecodeString(string(data))
 	if err != nil || !bytes.HasPrefix(packed, []byte{0x1f, 0x8b, 0x08}) {

@@ -12,7 +12,7 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/cause"
 )
 
-// maxHookCauses is the maximum number of hooks whose causes an error names.
+// maxHookCauses is the maximum number of hooks with causes in an error.
 const maxHookCauses = 3
 
 // explainHooks adds to an error of waiting for hooks why they have not succeeded.

@@ -34,7 +34,7 @@ type hookClient struct {
 	// hook has ended since the last call of store.
 	store    func()
 	unstored bool
-	// jobs are the Jobs of the release that are no hooks.
+	// jobs are the ordinary Jobs of the release, without hooks.
 	jobs *jobRuns
 }
 
@@ -79,8 +79,8 @@ func (p past) resume(r Request) (hooks []*helm.Hook) {
 	return hooks
 }
 
-// Delete implements kube.Interface. Helm deletes hooks with it, and the objects of an installation
-// that it rolls back.
+// Delete implements kube.Interface. Helm calls it for hooks, and for the objects of a rolled back
+// installation.
 func (h *hookClient) Delete(resources kube.ResourceList, _ metav1.DeletionPropagation) (*kube.Result, []error) {
 	fresh, err := h.without(resources, runGoesOn, runIsOver)
 	if err != nil {
@@ -89,7 +89,7 @@ func (h *hookClient) Delete(resources kube.ResourceList, _ metav1.DeletionPropag
 	if len(fresh) == 0 && len(resources) > 0 {
 		return &kube.Result{}, nil
 	}
-	// A hook that Helm deletes after its success leaves no trace, so its end is stored first.
+	// Helm deletes a successful hook without a trace, so its end is stored first.
 	h.storeRuns()
 	return h.owner.delete(h.ctx, h.acting, fresh)
 }
@@ -116,8 +116,8 @@ func (h *hookClient) GetWaiterWithOptions(strategy kube.WaitStrategy, options ..
 	return &hookWaiter{waiter, h}, nil
 }
 
-// hookWaiter does not wait for the deletion of a hook that continues or is over, nor for the end of
-// a hook that is over.
+// hookWaiter does not wait for the deletion of a continuing or finished hook, nor for the end of a
+// finished one.
 type hookWaiter struct {
 	kube.Waiter
 	of *hookClient
@@ -212,7 +212,7 @@ func (h *hookClient) earlierRun(info *resource.Info) (hookRun, error) {
 	return runGoesOn, nil
 }
 
-// earlierPhase returns the phase of the hook in the newest attempt that began it.
+// earlierPhase returns the phase of the hook in its newest attempt.
 func (h *hookClient) earlierPhase(info *resource.Info) helm.HookPhase {
 	for _, hook := range h.earlier {
 		if hook.Name == info.Name && hook.LastRun.Phase != "" && manifestOf(hook.Manifest, info) {

@@ -19,20 +19,19 @@ import (
 )
 
 // hookOwner deletes the objects of hooks, to make way for their next runs or by their delete
-// policies. It also deletes the objects of an installation that is rolled back. Helm would delete
-// any object with the name of a hook.
+// policies. It also deletes the objects of a rolled back installation. Helm would delete any object
+// with the name of a hook.
 type hookOwner struct {
 	release ID
-	// releases are the releases whose marks an object may have, with this one.
+	// releases are the releases with possible marks on an object, including this one.
 	releases []ID
-	// unmarked are the hooks that ran in revisions of Helm or another agent. Their objects have no
-	// marks.
+	// unmarked are the hooks from revisions of Helm or another agent. Their objects have no marks.
 	unmarked []*helm.Hook
 	// takes allows objects of other owners, unless they hold data.
 	takes bool
 }
 
-// ranUnmarked returns the hooks that ran in revisions of Helm or another agent.
+// ranUnmarked returns the hooks from revisions of Helm or another agent.
 func ranUnmarked(history []*helm.Release) (hooks []*helm.Hook) {
 	for _, revision := range history {
 		if revision.Chart != nil && revision.Chart.Metadata != nil && revision.Chart.Metadata.Annotations[annotationDeploymentID] != "" {
@@ -47,8 +46,7 @@ func ranUnmarked(history []*helm.Release) (hooks []*helm.Hook) {
 	return hooks
 }
 
-// delete deletes the objects that belong to the release. It returns Helm's error of a conflict for
-// others.
+// delete deletes the objects of the release. It returns Helm's error of a conflict for others.
 func (o hookOwner) delete(ctx context.Context, acting *Cluster, resources kube.ResourceList) (*kube.Result, []error) {
 	result := &kube.Result{}
 	var failures []error
@@ -105,7 +103,7 @@ func (o hookOwner) isOf(hook *helm.Hook, info *resource.Info) bool {
 		(info.Namespace == "" || cmp.Or(was.GetNamespace(), o.release.Namespace) == info.Namespace)
 }
 
-// conflict returns Helm's error for an object that does not belong to a release.
+// conflict returns Helm's error for an object of another owner.
 func conflict(release ID, mapping *meta.RESTMapping, found *unstructured.Unstructured) error {
 	namespace := ""
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {

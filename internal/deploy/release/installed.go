@@ -27,15 +27,15 @@ type installed struct {
 	cluster *Cluster
 	release ID
 	// newest is the newest revision; 0 if the release has no history. ended is set if a user has
-	// uninstalled that revision before, and kept the history.
+	// already uninstalled this revision, and kept the history.
 	newest int
 	ended  bool
 	// deployment is the UID of the agent's Deployment; empty if the agent runs without one.
 	deployment types.UID
 }
 
-// observeInstalled reads the state at the beginning. A Deployment that was deleted since this
-// process started is an error that wraps ErrBusy.
+// observeInstalled reads the state at the beginning. A Deployment deleted since the start of this
+// process is an error wrapping ErrBusy.
 func (c *Cluster) observeInstalled(ctx context.Context, release ID) (*installed, error) {
 	i := &installed{cluster: c, release: release}
 	revisions, err := i.revisions(ctx)
@@ -60,7 +60,7 @@ func (c *Cluster) observeInstalled(ctx context.Context, release ID) (*installed,
 	return i, nil
 }
 
-// check returns an error that wraps ErrBusy if the release is uninstalled since the beginning. It
+// check returns an error wrapping ErrBusy if the release was uninstalled since the beginning. It
 // checks nothing for the release of a Bundle: i is nil.
 func (i *installed) check(ctx context.Context) error {
 	if i == nil {
@@ -149,7 +149,8 @@ func (c *Cluster) withdraw(ctx context.Context, configuration *action.Configurat
 	}
 }
 
-// whileInstalled checks the agent's own release before each write that may create an object.
+// whileInstalled checks the agent's own release before each write with a possible creation of an
+// object.
 type whileInstalled struct {
 	next      http.RoundTripper
 	installed *installed

@@ -18,15 +18,15 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// jobRuns keeps Helm from running a Job again that has ended: a retry or an upgrade would create a
-// missing Job with the same content. Hooks run as Helm runs them.
+// jobRuns keeps Helm from running an ended Job again: a retry or an upgrade would create a missing
+// Job with the same content. Hooks run as Helm runs them.
 type jobRuns struct {
 	runs map[string]applied.Run
 	// annotations are the annotations of the chart, where Helm stores the note.
 	annotations map[string]string
 	// hashes are the digests of the manifests: Helm replaces the manifest by the created object.
 	hashes map[hookKey]string
-	// ended are the Jobs that have run and are gone.
+	// ended are the Jobs missing after their run.
 	ended map[hookKey]bool
 }
 
@@ -48,7 +48,7 @@ func RunsOf(note string) map[string]applied.Run {
 	return runs
 }
 
-// JobHash returns a digest of the manifest of a Job, without what Helm adds to it.
+// JobHash returns a digest of the manifest of a Job, without Helm's additions.
 func JobHash(manifest *unstructured.Unstructured) string {
 	wanted := manifest.DeepCopy()
 	wanted.SetNamespace("")
@@ -67,7 +67,7 @@ func JobHash(manifest *unstructured.Unstructured) string {
 	return naming.ShortDigest(text)
 }
 
-// isJob returns the manifest of a Job that is no hook.
+// isJob returns the manifest of an ordinary Job, not of a hook.
 func isJob(info *resource.Info) (*unstructured.Unstructured, bool) {
 	manifest, ok := info.Object.(*unstructured.Unstructured)
 	return manifest, ok && applied.IsJob(info.Mapping.GroupVersionKind.GroupKind()) && !ofHook(info)
@@ -77,8 +77,8 @@ func jobName(info *resource.Info) string {
 	return types.NamespacedName{Namespace: info.Namespace, Name: info.Name}.String()
 }
 
-// withoutEnded returns the resources without the Jobs that have run with the same content and are
-// gone. It notes the ends of the others.
+// withoutEnded returns the resources without the Jobs missing after a run with the same content. It
+// notes the ends of the others.
 func (j *jobRuns) withoutEnded(ctx context.Context, acting *Cluster, resources kube.ResourceList) (kube.ResourceList, error) {
 	for _, info := range resources {
 		manifest, ok := isJob(info)
@@ -106,7 +106,7 @@ func (j *jobRuns) withoutEnded(ctx context.Context, acting *Cluster, resources k
 	return j.without(resources), nil
 }
 
-// without returns the resources without the Jobs that have run.
+// without returns the resources without the finished Jobs.
 func (j *jobRuns) without(resources kube.ResourceList) kube.ResourceList {
 	if len(j.ended) == 0 {
 		return resources
@@ -114,8 +114,8 @@ func (j *jobRuns) without(resources kube.ResourceList) kube.ResourceList {
 	return resources.Filter(func(info *resource.Info) bool { return !j.ended[keyOf(info)] })
 }
 
-// note notes the Jobs that Helm has created. Helm stores the note with the outcome of the
-// revision, also after a failure.
+// note notes the Jobs created by Helm. Helm stores the note with the outcome of the revision, also
+// after a failure.
 func (j *jobRuns) note(resources kube.ResourceList) {
 	for _, info := range resources {
 		manifest, is := isJob(info)
@@ -134,7 +134,7 @@ func (j *jobRuns) note(resources kube.ResourceList) {
 	}
 }
 
-// Wait implements kube.Waiter: no object is awaited that has run and is gone.
+// Wait implements kube.Waiter: it waits for no object missing after its run.
 func (w *hookWaiter) Wait(resources kube.ResourceList, timeout time.Duration) error {
 	return w.Waiter.Wait(w.of.jobs.without(resources), timeout)
 }

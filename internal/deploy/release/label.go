@@ -29,8 +29,8 @@ const keyCompared = "muster-compared"
 // keyJobs is the key of the note of the runs of Jobs.
 const keyJobs = "muster-jobs"
 
-// labels returns the labels that mark a revision as the member's. The agent's own release has none,
-// because it stays regardless of the member.
+// labels returns the labels of the member for a revision. The agent's own release has none, because
+// it stays regardless of the member.
 func (r Request) labels() map[string]string {
 	if r.Agent {
 		return nil
@@ -59,7 +59,7 @@ func (c *Cluster) SetMember(ctx context.Context, s Summary, o Owner, uid, versio
 	return c.label(ctx, s, map[string]any{naming.LabelMember: o.Member, labelHubUID: uid, labelHubVersion: version, labelHubRestored: nil})
 }
 
-// MarkHubRestored labels the history of a release that is unknown to a restored hub.
+// MarkHubRestored labels the history of a release unknown to a restored hub.
 func (c *Cluster) MarkHubRestored(ctx context.Context, s Summary) error {
 	return c.label(ctx, s, map[string]any{labelHubRestored: "true"})
 }

@@ -129,8 +129,8 @@ func (h *histories) newest() map[string][]Summary {
 	return found
 }
 
-// linked returns the first release and, transitively, the ones that it was moved from. No other
-// release of the Bundle is known to belong to the same BundleDeployment.
+// linked returns the first release and, transitively, its former releases. No other release of the
+// Bundle is known to belong to the same BundleDeployment.
 func linked(summaries []Summary) []Summary {
 	chain, rest := summaries[:1:1], summaries[1:]
 	for i := 0; i < len(chain); i++ {
@@ -146,8 +146,8 @@ func linked(summaries []Summary) []Summary {
 }
 
 // supersedes reports whether the release is the current one of two of a Bundle: the last deployed
-// one. During a move of a history each revision exists twice. Then the original is current, so that
-// the move continues.
+// one. During a move of a history each revision exists twice. The original is then current, so the
+// move continues.
 func (s Summary) supersedes(other Summary) bool {
 	if !s.DeployedAt.Equal(other.DeployedAt) {
 		return s.DeployedAt.After(other.DeployedAt)

@@ -21,7 +21,7 @@ const annotationMadeFor = "muster/made-for-bundle"
 // Rancher Fleet.
 const labelName = "name"
 
-// TerminatingNamespace is the error for a release whose namespace is being deleted.
+// TerminatingNamespace is the error for a release with its namespace in deletion.
 type TerminatingNamespace struct{ Name string }
 
 func (t *TerminatingNamespace) Error() string {
@@ -30,7 +30,7 @@ func (t *TerminatingNamespace) Error() string {
 }
 
 // prepareNamespace creates the namespace of a release without the labels and annotations of the
-// options, which labelNamespace applies. A namespace from the chart becomes an object of the
+// options; labelNamespace applies these. A namespace from the chart becomes an object of the
 // release, because it holds the history. The agent reads the namespace, because a confined account
 // may not.
 func (c *Cluster) prepareNamespace(ctx context.Context, acting *Cluster, r Request, brought bool) error {
@@ -68,14 +68,13 @@ func (c *Cluster) prepareNamespace(ctx context.Context, acting *Cluster, r Reque
 	return allowed(r.Options.AllowedTargetNamespaceSelector, found)
 }
 
-// forbidsNamespace returns the error for a namespace that a Policy does not let the release create.
+// forbidsNamespace returns the error for a namespace forbidden to the release by a Policy.
 func (r Request) forbidsNamespace(name string) error {
 	return fmt.Errorf("namespace %s does not exist, and a deployment may not create it by Policy %s of namespace %s on the hub: create it on "+
 		"this cluster, or have a Policy set allowNamespaceCreation", name, r.Options.NamespaceCreationForbiddenBy, r.Workspace)
 }
 
-// refuseNamespaces refuses Namespaces among objects that do not exist, if a Policy forbids their
-// creation.
+// refuseNamespaces refuses new Namespaces among the objects, if a Policy forbids their creation.
 func (c *Cluster) refuseNamespaces(ctx context.Context, r Request, objects []*unstructured.Unstructured) error {
 	if r.Options.NamespaceCreationForbiddenBy == "" {
 		return nil

@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// formerTexts finds the labels and annotations that an earlier version of the deployer patched into
-// a namespace for this Bundle. It returns their paths, and the managed fields without them; nil if
-// there are none. Earlier versions noted no Bundle: the wanted ones are this Bundle's, and all of
-// them if the namespace was made for it.
+// formerTexts finds the labels and annotations patched into a namespace for this Bundle by an
+// earlier version of the deployer. It returns their paths, and the managed fields without them; nil
+// if there are none. Earlier versions noted no Bundle: the wanted ones are this Bundle's, and all
+// of them if the namespace was created for it.
 func formerTexts(found *corev1.Namespace, wanted map[string]string, created bool) (rest []metav1.ManagedFieldsEntry, paths []string) {
 	for i := range found.ManagedFields {
 		entry := found.ManagedFields[i]

@@ -18,14 +18,14 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// maxManager is the longest name of a field manager that API servers accept.
+// maxManager is the longest name of a field manager accepted by API servers.
 const maxManager = 128
 
 // managerPrefix begins the field managers of the labels and annotations of namespaces.
 const managerPrefix = "muster-namespace:"
 
 // namespaceManager returns the field manager of a Bundle for the labels and annotations of its
-// namespace. Each Bundle of each agent has its own, so that Bundles share a namespace.
+// namespace. Each Bundle of each agent has its own, so Bundles can share a namespace.
 func namespaceManager(agentNamespace, bundle string) string {
 	manager := managerPrefix + agentNamespace + "/" + bundle
 	if len(manager) <= maxManager {
@@ -70,8 +70,8 @@ func (c *Cluster) labelNamespace(ctx context.Context, acting *Cluster, r Request
 	})
 }
 
-// unlessSet drops the error of an account without the right to patch a namespace that has all
-// labels and annotations already.
+// unlessSet ignores the missing right to patch a namespace if the namespace has all labels and
+// annotations already.
 func unlessSet(err error, found *corev1.Namespace, wanted map[string]string, drops bool) error {
 	is := texts(found.Labels, found.Annotations)
 	if apierrors.IsForbidden(err) && !drops && within(wanted, is) {
@@ -128,7 +128,7 @@ func applyTexts(ctx context.Context, acting *Cluster, found *corev1.Namespace, m
 	labels, annotations map[string]string, force bool) error {
 	metadata := map[string]any{"name": found.Name, "uid": found.UID}
 	for field, values := range map[string]map[string]string{"labels": labels, "annotations": annotations} {
-		if len(values) > 0 { // the manager would own a field that is null
+		if len(values) > 0 { // the manager would own a null field
 			metadata[field] = values
 		}
 	}
@@ -201,7 +201,7 @@ func texts(labels, annotations map[string]string) map[string]string {
 
 const labelPath, annotationPath = "f:labels f:", "f:annotations f:"
 
-// ownTexts returns the paths of labels and annotations that a manager has applied.
+// ownTexts returns the paths of labels and annotations applied by a manager.
 func ownTexts(found *corev1.Namespace, manager string) (paths []string) {
 	for i := range found.ManagedFields {
 		if entry := &found.ManagedFields[i]; entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply {

@@ -30,7 +30,7 @@ type Agent struct {
 	Chart, Deployment string
 }
 
-// Owner is the Bundle that owns a release.
+// Owner is the owning Bundle of a release.
 type Owner struct {
 	// Bundle is the name of the BundleDeployment.
 	Bundle string
@@ -52,7 +52,7 @@ func (f *Foreign) Error() string {
 	return fmt.Sprintf("release %s in namespace %s belongs to %s", f.Release.Name, f.Release.Namespace, f.Owner)
 }
 
-// IsForeign reports whether an error means that a release has another owner.
+// IsForeign reports whether an error means another owner of a release.
 func IsForeign(err error) bool {
 	var foreign *Foreign
 	return errors.As(err, &foreign)
@@ -79,7 +79,7 @@ func (n *names) take(release ID, bundle string) (func(), error) {
 	}, nil
 }
 
-// reservedError is the error for a release that another Bundle is working on.
+// reservedError is the error for a release in use by another Bundle.
 type reservedError struct{ bundle string }
 
 func (b *reservedError) Error() string { return "Bundle " + b.bundle + " is at work on it" }
@@ -88,7 +88,7 @@ func (b *reservedError) Error() string { return "Bundle " + b.bundle + " is at w
 func (*reservedError) Is(target error) bool { return target == ErrBusy }
 
 // checkOwner returns an error unless the release is missing or belongs to the owner. The caller has
-// reserved the release, so that the answer stays true.
+// reserved the release, so the answer stays true.
 func (c *Cluster) checkOwner(ctx context.Context, id ID, histories string, o Owner) error {
 	history, err := c.history(ctx, id.Name, histories)
 	if err != nil || len(history) == 0 {

@@ -22,7 +22,7 @@ type past struct {
 	former string
 	// cutOff are the newest revisions if a deployer ended during their deployment, the newest first.
 	cutOff []*helm.Release
-	// unmarked are hooks whose objects have no marks of the release.
+	// unmarked are hooks with objects without marks of the release.
 	unmarked []*helm.Hook
 }
 
@@ -38,7 +38,7 @@ func (p past) revision(r Request) int {
 	return p.newest + 1
 }
 
-// Descriptions of revisions that were pending at the start of a deployer.
+// Descriptions of revisions pending at the start of a deployer.
 const (
 	cutOffDeployment = "cut off: the deployer ended before it did; taken up again"
 	cutOffRemoval    = "cut off: the deployer ended while it removed the release, or rolled it back"
@@ -52,7 +52,7 @@ func (p past) namesOf(release ID) []ID {
 	return []ID{release, {Namespace: release.Namespace, Name: p.former}}
 }
 
-// recoverHistory marks pending revisions as failed, so that Helm continues.
+// recoverHistory marks pending revisions as failed, to let Helm continue.
 func recoverHistory(configuration *action.Configuration, name string) (past, error) {
 	history, err := revisions(configuration, name)
 	if err != nil || len(history) == 0 {

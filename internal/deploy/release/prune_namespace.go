@@ -21,7 +21,7 @@ import (
 
 // removeNamespace deletes the namespace of a release with the option DeleteNamespace, if it was
 // created for this release and holds no objects of other owners. stays is the reason to keep it.
-// Without the option, and for a namespace that is gone or in deletion, stays is empty.
+// Without the option, and for a missing or terminating namespace, stays is empty.
 func (c *Cluster) removeNamespace(ctx context.Context, s Summary) (stays string, err error) {
 	if !s.DeleteNamespace {
 		return "", nil
@@ -58,25 +58,25 @@ func (c *Cluster) removeNamespace(ctx context.Context, s Summary) (stays string,
 	return "", nil
 }
 
-// patience bounds the time that a namespace waits for a part of the API that cannot be queried.
+// patience bounds the wait of a namespace for an unavailable part of the API.
 const patience = 10 * time.Minute
 
-// computed are the groups whose objects are computed on reading, so users create none in a
-// namespace. Their servers are unavailable more often than the rest of the API.
+// computed are the groups with objects computed on reading, so users create none in a namespace.
+// Their servers are unavailable more often than the rest of the API.
 var computed = []string{"metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"}
 
 // contents describes the objects in a namespace besides a release.
 type contents struct {
-	// other names an object that belongs neither to the release nor to Kubernetes.
+	// other names an object of another owner than the release and Kubernetes.
 	other string
-	// unasked names the parts of the API that could not be queried, with the reason.
+	// unasked names the unavailable parts of the API, with the reason.
 	unasked []string
 }
 
 // verdict returns the reason to keep a namespace, or an error if it cannot be deleted yet.
 //
-// Parts of the API that could not be queried may hold objects of other owners. The wait for them is
-// bounded, because a leaving member waits for the namespace.
+// Unavailable parts of the API may hold objects of other owners. The wait for them is bounded,
+// because a leaving member waits for the namespace.
 func (h contents) verdict(s Summary, waited time.Duration) (stays string, err error) {
 	switch {
 	case h.other != "":
@@ -105,8 +105,8 @@ func (c *Cluster) removedSince(s Summary) time.Duration {
 	return time.Since(history[len(history)-1].Info.Deleted)
 }
 
-// otherObjects finds an object in the namespace of a release that belongs neither to Kubernetes nor
-// to the history. It also collects the parts of the API that could not be queried.
+// otherObjects finds an object in the namespace of a release from another owner than Kubernetes and
+// the history. It also collects the unavailable parts of the API.
 func (c *Cluster) otherObjects(ctx context.Context, s Summary) (contents, error) {
 	kinds, err := discovery.ServerPreferredNamespacedResources(c.live)
 	var partial *discovery.ErrGroupDiscoveryFailed
@@ -124,7 +124,7 @@ func (c *Cluster) otherObjects(ctx context.Context, s Summary) (contents, error)
 		}
 		for _, kind := range list.APIResources {
 			if !slices.Contains(kind.Verbs, "list") || !slices.Contains(kind.Verbs, "delete") {
-				continue // such as metrics, which users do not create
+				continue // such as metrics, never created by users
 			}
 			other, err := c.otherOf(ctx, s, version, kind)
 			switch status := apierrors.APIStatus(nil); {
@@ -157,7 +157,7 @@ func (c *Cluster) otherOf(ctx context.Context, s Summary, version schema.GroupVe
 	return "", nil
 }
 
-// apiService is the part of an APIService that is read.
+// apiService is the part of an APIService to read.
 type apiService struct {
 	Spec struct {
 		Group   string         `json:"group"`
@@ -169,8 +169,8 @@ type apiService struct {
 	} `json:"status"`
 }
 
-// unavailable names the unavailable parts of the API that may hold objects, with the reason.
-// Discovery omits parts that have not answered since the start of the API server.
+// unavailable names the unavailable parts of the API with possible objects, with the reason.
+// Discovery omits parts without an answer since the start of the API server.
 func (c *Cluster) unavailable(ctx context.Context, partial *discovery.ErrGroupDiscoveryFailed) ([]string, error) {
 	services, err := c.Dynamic.Resource(apiServiceResource).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -229,7 +229,7 @@ func ofKubernetes(kind string, object *metav1.ObjectMeta) bool {
 
 const (
 	serviceAccountKind = "ServiceAccount"
-	// rootCA is the ConfigMap that Kubernetes creates in every namespace.
+	// rootCA is the ConfigMap created by Kubernetes in every namespace.
 	rootCA = "kube-root-ca.crt"
 )
 

@@ -42,7 +42,7 @@ type renderer struct {
 	request         Request
 	// adopts is called if an object of an installation exists already; nil for an upgrade.
 	adopts func()
-	// replaced are objects in handover with a field that cannot be changed.
+	// replaced are objects in handover with a changed immutable field.
 	replaced sync.Map
 }
 
@@ -132,8 +132,8 @@ func (r *renderer) mark(objects []*unstructured.Unstructured) (crds []*unstructu
 		}
 		switch {
 		case isHook(object):
-			// Helm marks what it manages, which hooks are not. They go with the release all the same, and
-			// one that becomes an ordinary object of the chart is known as the release's own.
+			// Helm marks its managed objects, but not hooks. Hooks are removed with the release all the
+			// same. A hook turned into an ordinary object of the chart is known as the release's own.
 			Mark(object, r.request.ID())
 		case isCRD(object):
 			crds = append(crds, object)
@@ -159,8 +159,8 @@ func (r *renderer) force(object *unstructured.Unstructured, namespace string) er
 	return nil
 }
 
-// establish applies the CustomResourceDefinitions if manifests use kinds that are not served yet,
-// because Helm cannot map them.
+// establish applies the CustomResourceDefinitions if manifests use unserved kinds, because Helm
+// cannot map them.
 func (r *renderer) establish(objects, crds []*unstructured.Unstructured) error {
 	if len(crds) == 0 {
 		return nil

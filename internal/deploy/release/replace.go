@@ -21,8 +21,7 @@ import (
 // goneWithin bounds the time until a replaced object is gone.
 const goneWithin = 30 * time.Second
 
-// unchangeable matches messages of the API server for fields that keep their value for the life of
-// the object.
+// unchangeable matches messages of the API server about immutable fields.
 var unchangeable = regexp.MustCompile(
 	`immutable|may not change|may not be changed|cannot change|updates to .+ forbidden|may not change fields other than`,
 )
@@ -45,8 +44,7 @@ func immutable(err error) []string {
 	return fields
 }
 
-// ExplainImmutable adds the remedy to an error about fields that keep their value for the life of
-// the object.
+// ExplainImmutable adds the remedy to an error about immutable fields.
 func ExplainImmutable(err error) error {
 	if len(immutable(err)) == 0 {
 		return err
@@ -54,7 +52,8 @@ func ExplainImmutable(err error) error {
 	return fmt.Errorf("%w: undo the change, or give the object another name, or delete it on the member, and the agent creates it again", err)
 }
 
-// deletesClaims reports whether an object is a StatefulSet that deletes its PersistentVolumeClaims.
+// deletesClaims reports whether an object is a StatefulSet with deletion of its
+// PersistentVolumeClaims.
 func deletesClaims(object *unstructured.Unstructured) bool {
 	// a value other than text is no policy
 	policy, _, _ := unstructured.NestedString(object.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
@@ -78,10 +77,10 @@ func whyKept(s Summary, found, manifest *unstructured.Unstructured) string {
 	return ""
 }
 
-// Replacement is an object that must be deleted before its manifest can be applied.
+// Replacement is an object to delete before its manifest can be applied.
 type Replacement struct {
 	found *unstructured.Unstructured
-	// fields are the fields that cannot be changed.
+	// fields are the changed immutable fields.
 	fields string
 }
 

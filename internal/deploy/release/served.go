@@ -20,7 +20,7 @@ import (
 // discoveryAge bounds the age of the discovery cache for a missing kind.
 const discoveryAge = 5 * time.Second
 
-// expiringDiscovery is a discovery cache that expires, so that a missing kind is looked up again.
+// expiringDiscovery is a discovery cache with an expiry, to look up a missing kind again.
 type expiringDiscovery struct {
 	discovery.CachedDiscoveryInterface
 	clock clock.PassiveClock
@@ -49,8 +49,8 @@ var (
 	apiServiceResource = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 )
 
-// Find maps a kind to its resource, in this version or another one. A kind counts as not served, so
-// that it has no objects, only on two conditions. The API server reports it as not served, and no
+// Find maps a kind to its resource, in this version or another one. A kind counts as unserved, and
+// so without objects, only on two conditions. The API server reports it as unserved, and no
 // CustomResourceDefinition or APIService could serve it.
 func (c *Cluster) Find(ctx context.Context, kind schema.GroupVersionKind) (mapping *meta.RESTMapping, served bool, err error) {
 	mapping, err = c.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
@@ -81,8 +81,8 @@ func (c *Cluster) remap(believed *meta.RESTMapping) bool {
 	return meta.IsNoMatchError(err) || err == nil && mapping.Resource != believed.Resource
 }
 
-// serves checks with the API server, not with the cache, whether a kind is served or defined. A
-// part of the API that does not answer is an error.
+// serves checks with the API server, not with the cache, whether a kind is served or defined. An
+// unresponsive part of the API is an error.
 func (c *Cluster) serves(ctx context.Context, kind schema.GroupKind) (bool, error) {
 	versions, err := c.versions(ctx, kind.Group)
 	if err != nil {
@@ -101,7 +101,7 @@ func (c *Cluster) serves(ctx context.Context, kind schema.GroupKind) (bool, erro
 }
 
 // versions returns the served versions of a group, and the versions of its APIServices with a
-// server of their own, which may not answer.
+// server of their own, possibly unresponsive.
 func (c *Cluster) versions(ctx context.Context, group string) ([]string, error) {
 	if group == "" {
 		return []string{"v1"}, nil

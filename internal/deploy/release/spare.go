@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Own returns the release that the agent runs by.
+// Own returns the release of the agent itself.
 func (c *Cluster) Own() Summary { return Summary{Name: c.Agent.Name, Namespace: c.Agent.Namespace} }
 
 // spareAgent returns an error if another release would get an object of the agent's own release.

@@ -35,8 +35,8 @@ type Left struct {
 	Count int
 	// Blocked names the objects that need a user's action, with the reason.
 	Blocked []string
-	// Namespace is the reason to keep a namespace that was to be deleted with the release, or the
-	// labels and annotations of one; empty otherwise.
+	// Namespace is the reason to keep a namespace against the option, or its labels and annotations;
+	// empty otherwise.
 	Namespace string
 }
 
@@ -69,7 +69,7 @@ func (c *Cluster) allObjects(s Summary) ([]*unstructured.Unstructured, error) {
 	return collected, nil
 }
 
-// deleteObjects deletes the objects that still have the release's mark, and returns the rest.
+// deleteObjects deletes the objects with the release's mark, and returns the rest.
 func (c *Cluster) deleteObjects(ctx context.Context, s Summary, objects []*unstructured.Unstructured, cause removal.Cause) (Left, error) {
 	acting, err := c.As(s.ServiceAccount)
 	if err != nil {

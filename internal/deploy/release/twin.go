@@ -14,10 +14,10 @@ import (
 // maxRepeated is the maximum number of repeated objects in a note.
 const maxRepeated = 3
 
-// lastOfEach leaves out each object that another one of the same kind, namespace and name follows.
-// Helm applies all objects of a kind at once, so that either would win, and both would be counted.
-// Hooks may share a name, because they run one after the other. repeated names the objects whose
-// content is left out.
+// lastOfEach leaves out each object followed by another one of the same kind, namespace and name.
+// Helm applies all objects of a kind at once: either would win, and both would be counted. Hooks
+// may share a name, because they run one after the other. repeated names the objects with left out
+// content.
 func lastOfEach(objects []*unstructured.Unstructured, namespace string) (last []*unstructured.Unstructured, repeated []string) {
 	seen := map[string]*unstructured.Unstructured{}
 	for _, object := range slices.Backward(objects) {
@@ -56,7 +56,7 @@ func metadataOf(object *unstructured.Unstructured) map[string]any {
 	return metadata
 }
 
-// noteRepeated notes the objects that are left out, for the status.
+// noteRepeated notes the omitted objects, for the status.
 func (r Request) noteRepeated(repeated []string) {
 	delete(r.Chart.Metadata.Annotations, annotationRepeated) // the author of a chart may have one
 	if len(repeated) > 0 {

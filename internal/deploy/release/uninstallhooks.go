@@ -17,24 +17,24 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/applied"
 )
 
-// ErrHookRuns means that a hook of an uninstall has not ended yet.
+// ErrHookRuns reports an unfinished hook of an uninstall.
 var ErrHookRuns = errors.New("a hook that runs before the release is removed has not ended yet")
 
 // uninstallHooks is the progress of the hooks of an uninstall. Helm starts with the first hook in
-// each attempt, and deletes the Job of the previous attempt. A hook that outlasts an attempt would
+// each attempt, and deletes the Job of the previous attempt. A hook longer than an attempt would
 // therefore never end.
 type uninstallHooks struct {
 	// again is set if an earlier attempt has begun to run them.
 	again bool
 	// begun are the hooks begun in this attempt.
 	begun map[string]bool
-	// runs names the hook that outlasted this attempt, and cause why it has not ended; empty if there
+	// runs names the unfinished hook at the end of this attempt, and cause its reason; empty if there
 	// is none.
 	runs, cause string
 }
 
-// hooksToDelete returns the hooks that Helm may delete. It keeps running hooks, and hooks from an
-// earlier attempt that have not failed.
+// hooksToDelete returns the hooks for Helm to delete. It keeps running hooks, and hooks of an
+// earlier attempt without a failure.
 func (r *uninstallClient) hooksToDelete(hooks kube.ResourceList) (kube.ResourceList, error) {
 	if r.hooks.runs != "" { // succeeded hooks must not run again in the next attempt
 		return nil, nil

@@ -17,11 +17,11 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/removal"
 )
 
-// upgradeClient makes an upgrade delete only objects that still belong to the release. Helm itself
-// deletes, by name, everything in the last revision that is not in the next.
+// upgradeClient limits the deletions of an upgrade to objects of the release. Helm itself deletes,
+// by name, everything in the last revision but not in the next.
 type upgradeClient struct {
 	*hookClient
-	// releases are the release, and the releases with names that its objects may still have.
+	// releases are the release, and the releases with names still possible in its objects.
 	releases []ID
 	// after knows the objects to be replaced.
 	after *renderer
@@ -81,7 +81,8 @@ func (u *upgradeClient) Create(resources kube.ResourceList, options ...kube.Clie
 	return u.hookClient.Create(fresh, options...)
 }
 
-// replace replaces objects in handover that cannot be changed, after everything else has succeeded.
+// replace replaces objects in handover with changed immutable fields, after everything else has
+// succeeded.
 func (u *upgradeClient) replace(replaced kube.ResourceList, result *kube.Result, options ...kube.ClientUpdateOption) error {
 	for _, info := range replaced {
 		if err := u.after.replacementOf(info).MakeWay(u.ctx, clientOf(u.acting, info)); err != nil {

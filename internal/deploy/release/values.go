@@ -17,8 +17,7 @@ import (
 const defaultValuesKey = "values.yaml"
 
 // ValuesFrom merges values from Secrets and ConfigMaps on the member, later ones over earlier ones.
-// It reads them with the account of the deployment, so that a Bundle cannot read more than this
-// account.
+// It reads them with the account of the deployment, so a Bundle cannot read more than this account.
 func (c *Cluster) ValuesFrom(ctx context.Context, options fleet.BundleDeploymentOptions, namespace string) (map[string]any, error) {
 	merged := map[string]any{}
 	if options.Helm == nil || len(options.Helm.ValuesFrom) == 0 {

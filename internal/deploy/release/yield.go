@@ -15,9 +15,9 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/applied"
 )
 
-// yield makes an upgrade leave to others what they own of the objects, see manifest.Rows. It also
-// takes over the data of Secrets that the last revision has as stringData. The history keeps the
-// manifests of the author.
+// yield makes an upgrade keep the fields owned by others, see manifest.Rows. It also takes over the
+// data of Secrets with stringData in the last revision. The history keeps the manifests of the
+// author.
 func (u *upgradeClient) yield(originals, targets kube.ResourceList) error {
 	for _, info := range targets {
 		wanted, ok := info.Object.(*unstructured.Unstructured)
@@ -59,8 +59,8 @@ func hadTexts(original *resource.Info) bool {
 	return ok && was.Object["stringData"] != nil
 }
 
-// takeTexts makes this program the owner of the data of a Secret that it applied as stringData. A
-// dropped key is then removed. The patch concerns only the entry of this program.
+// takeTexts makes this program the owner of a Secret's data applied as stringData. A dropped key is
+// then removed. The patch concerns only the entry of this program.
 func (u *upgradeClient) takeTexts(info *resource.Info, secret *unstructured.Unstructured) error {
 	patch, err := applied.TextsPatch(secret, FieldManager)
 	if err == nil && patch != nil {
@@ -73,7 +73,7 @@ func (u *upgradeClient) takeTexts(info *resource.Info, secret *unstructured.Unst
 	return nil
 }
 
-// scalerOf returns the bounds of the autoscaler that an object has after the upgrade.
+// scalerOf returns the bounds of the object's autoscaler after the upgrade.
 func (u *upgradeClient) scalerOf(info *resource.Info, wanted, found *unstructured.Unstructured,
 	originals, targets kube.ResourceList) (*manifest.Bounds, error) {
 	if !manifest.Rescaled(wanted, found) {

@@ -2,8 +2,8 @@
 // needs a Cause, and the UID of the inspected object. The mark of a release is the labels and
 // annotations with its name.
 //
-// Its invariant: a cause is a fact that the caller has verified, and an object that replaced the
-// inspected one is not deleted.
+// Its invariant: a cause is a fact verified by the caller, and an object is deleted only if it is
+// still the inspected one.
 package removal
 
 import (
@@ -22,8 +22,8 @@ const (
 	// Either the member leaves, or the hub has confirmed: the Work is deleted, or no longer has the
 	// object.
 	WorkGone Cause = "WorkGone"
-	// ReleaseGone means: the object has the mark of a release. The hub has confirmed that the
-	// BundleDeployment is deleted, or the release has moved, or the member leaves.
+	// ReleaseGone means: the object has the mark of a release. The hub has confirmed the deletion of
+	// the BundleDeployment, or the release has moved, or the member leaves.
 	ReleaseGone Cause = "ReleaseGone"
 	// LeftRelease means: the object has the mark of a release, but the deployed
 	// revision no longer has it.
@@ -41,7 +41,7 @@ const (
 // Deleter deletes objects of one kind by their names.
 type Deleter func(ctx context.Context, name string, options metav1.DeleteOptions) error
 
-// Of returns a Deleter that uses a dynamic client.
+// Of returns a Deleter with a dynamic client.
 func Of(objects dynamic.ResourceInterface) Deleter {
 	return func(ctx context.Context, name string, options metav1.DeleteOptions) error {
 		return objects.Delete(ctx, name, options)

@@ -136,7 +136,7 @@ func hooks(made *helm.Chart) int {
 	return count
 }
 
-// lookingUp returns the function lookup of templates, which the parent process answers.
+// lookingUp returns the function lookup of templates, answered by the parent process.
 func lookingUp(from *json.Decoder, to *json.Encoder) Lookup {
 	return func(apiVersion, kind, namespace, name string) (map[string]any, error) {
 		if err := to.Encode(message{Lookup: &lookup{apiVersion, kind, namespace, name}}); err != nil {

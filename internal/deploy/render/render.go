@@ -56,7 +56,7 @@ type Loaded struct {
 	Hooks int
 }
 
-// Ended is the error of a process that ended at a limit.
+// Ended is the error of a process ended by a limit.
 type Ended struct{ cause string }
 
 // Error describes the limit and the remedy.
@@ -194,9 +194,8 @@ func (r *Renderer) run(ctx context.Context, order request, lookUp Lookup) (*mess
 	return nil, &Ended{fmt.Sprintf("%v (%v): %.300s", exit, err, stderr)}
 }
 
-// outOfMemory reports whether the last output of a process means that it got no more memory. Go's
-// runtime does not always name the cause: a thread fails to start, or a part of the heap is
-// missing.
+// outOfMemory reports whether the last output of a process means a lack of memory. Go's runtime
+// does not always name the cause: a thread fails to start, or a part of the heap is missing.
 func outOfMemory(said string) bool {
 	for _, text := range []string{"out of memory", "cannot allocate memory", "newosproc", "segmentation violation"} {
 		if strings.Contains(said, text) {

@@ -78,7 +78,7 @@ func (o owner) reference() metav1.OwnerReference {
 }
 
 // admit decides whether a manifest may be applied to an existing object; nil if there is none. The
-// map from has the other AppliedWorks that own the object, and whether they hand it over.
+// map from has the other AppliedWorks with the object, and whether they hand it over.
 func admit(m manifest, s strategy, self owner, existing *summary, from map[types.UID]giver) admission {
 	refuse := func(reason, format string, args ...any) admission {
 		return admission{refusal: outcome{reason: reason, message: fmt.Sprintf(format, args...)}}

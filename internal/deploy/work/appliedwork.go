@@ -151,8 +151,7 @@ func (c *Controller) checkOwner(ctx context.Context, self owner) error {
 	return err
 }
 
-// pruneAndList deletes objects that are no longer in the Work, and lists the others in the
-// AppliedWork.
+// pruneAndList deletes objects no longer in the Work, and lists the others in the AppliedWork.
 func (c *Controller) pruneAndList(ctx context.Context, p *pass, appliedWork *placement.AppliedWork) error {
 	before := map[key]placement.AppliedResource{}
 	for _, one := range appliedWork.Status.AppliedResources {

@@ -28,8 +28,7 @@ type pass struct {
 	manifests []manifest
 	attempts  map[key]attempt
 	changed   map[key]bool
-	// runs are the known runs of Jobs, by namespace and name; ended are the runs that this agent saw
-	// end.
+	// runs are the known runs of Jobs, by namespace and name; ended are the runs this agent saw end.
 	runs  map[string]applied.Run
 	ended map[key]applied.Run
 	// manifestStatus is the status of each manifest, by ordinal.
@@ -90,7 +89,7 @@ func (c *Controller) apply(ctx context.Context, work *placement.Work, appliedWor
 	return p, c.pruneAndList(ctx, p, appliedWork)
 }
 
-// query returns the watch for the object of a manifest. An object that is only compared lacks the
+// query returns the watch for the object of a manifest. An object under comparison only lacks the
 // agent's label.
 func (p *pass) query(m manifest) applied.Query {
 	if p.strategy.reports {
@@ -113,9 +112,9 @@ func (p *pass) forgetOthers() {
 	maps.DeleteFunc(p.attempts, func(k key, _ attempt) bool { return !kept[k] })
 }
 
-// resolve looks up the resource of each manifest. A manifest of a kind that is not served waits for
-// the next pass, even if this pass applies its CustomResourceDefinition. The AppliedWork must list
-// an object before it is applied.
+// resolve looks up the resource of each manifest. A manifest of an unserved kind waits for the next
+// pass, even if this pass applies its CustomResourceDefinition. The AppliedWork must list an object
+// before it is applied.
 func (c *Controller) resolve(p *pass) error {
 	for i := range p.manifests {
 		if err := p.manifests[i].resolve(c.mapper); err != nil && !meta.IsNoMatchError(err) {

@@ -128,8 +128,8 @@ func (c *Controller) getAppliedWork(ctx context.Context, reader client.Reader, n
 	return &appliedWork, nil
 }
 
-// addFinalizer adds the finalizer to a Work, so that the hub does not delete the Work before its
-// objects are deleted.
+// addFinalizer adds the finalizer to a Work: the hub must not delete the Work before its objects
+// are deleted.
 func (c *Controller) addFinalizer(ctx context.Context, work *placement.Work) error {
 	before := work.DeepCopy()
 	if !controllerutil.AddFinalizer(work, placement.FinalizerWork) && work.Annotations[placement.AnnotationRetains] != "" {

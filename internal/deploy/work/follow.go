@@ -8,8 +8,7 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/cause"
 )
 
-// follow adds the causes to the applied objects that are not ready, and requeues the Work for the
-// next look.
+// follow adds the causes to the unready applied objects, and requeues the Work for the next look.
 func (c *Controller) follow(ctx context.Context, p *pass) {
 	if p.strategy.reports {
 		return // no condition reports whether an object is available
@@ -27,7 +26,7 @@ func (c *Controller) follow(ctx context.Context, p *pass) {
 	p.requeueAt(round.End())
 }
 
-// unready describes an object that is not ready, with its causes.
+// unready describes an unready object, with its causes.
 func (s manifestStatus) unready() string {
 	return strings.TrimPrefix(strings.Join(slices.Concat([]string{s.summary.readiness.Message}, s.causes), "; "), "; ")
 }

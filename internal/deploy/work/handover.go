@@ -17,7 +17,7 @@ import (
 // object, then becomes its owner. The giving Work does not delete the object, but waits for the new
 // owner.
 
-// giver describes whether a Work may take over an object from the AppliedWork that owns it.
+// giver describes whether a Work may take over an object from its AppliedWork.
 type giver int
 
 const (
@@ -29,7 +29,7 @@ const (
 	giving
 )
 
-// givers returns the other AppliedWorks that own an object, by UID, and whether a Work may take it
+// givers returns the other AppliedWorks with an object, by UID, and whether a Work may take it
 // over.
 func (c *Controller) givers(ctx context.Context, to *placement.Work, object *summary) (map[types.UID]giver, error) {
 	found := map[types.UID]giver{}

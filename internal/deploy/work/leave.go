@@ -67,7 +67,7 @@ func (c *Controller) appliedWorksOf(ctx context.Context) ([]placement.AppliedWor
 	return slices.DeleteFunc(all.Items, func(a placement.AppliedWork) bool { return !appliedFor(&a, c.Namespace, c.Membership) }), nil
 }
 
-// removeFinalizers removes the finalizer from all Works, so that they do not block the member
+// removeFinalizers removes the finalizer from all Works. They then do not block the member
 // namespace on the hub.
 func (c *Controller) removeFinalizers(ctx context.Context) error {
 	var works placement.WorkList

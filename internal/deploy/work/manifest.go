@@ -88,8 +88,8 @@ func read(ordinal int, raw []byte, merges bool) manifest {
 	return m
 }
 
-// ignore sets the ignored fields. They are part of the hash: a field that is no longer ignored is
-// applied.
+// ignore sets the ignored fields. They are part of the hash: a field is applied again once it is no
+// longer ignored.
 func (m *manifest) ignore(rules []placement.IgnoredFields) {
 	var pointers []string
 	for _, rule := range rules {

@@ -27,8 +27,8 @@ func ownKinds() *meta.DefaultRESTMapper {
 	return own
 }
 
-// hubKinds returns the mapper for the hub. It only knows Works: a hub that gives the agent access
-// to Works also serves them.
+// hubKinds returns the mapper for the hub. It only knows Works: a hub with access to Works for the
+// agent also serves them.
 func hubKinds(*rest.Config, *http.Client) (meta.RESTMapper, error) { return ownKinds(), nil }
 
 // memberKinds is the mapper for this cluster. It looks up AppliedWorks with one small request. It

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// labelWork is the label of applied objects, so that the agent watches only them. Its value is the
-	// name of the Work, if it fits.
+	// labelWork is the label of applied objects, to limit the agent's watches to them. Its value is
+	// the name of the Work, if it fits.
 	labelWork = "muster/work"
 	// annotationHash is the annotation of an applied object for the digest of its manifest.
 	annotationHash = "kubernetes-fleet.io/spec-hash"
@@ -54,7 +54,7 @@ type summary struct {
 	// rival is the last manager of the object besides this agent.
 	rival     string
 	readiness readiness.Result
-	// ended is the end of a Job; empty before that.
+	// ended is the end of a Job; empty for a running Job.
 	ended string
 	// stays is set if the object stays on the member without its Work.
 	stays stay
@@ -84,7 +84,7 @@ func isAppliedWork(owner metav1.OwnerReference) bool {
 	return kube.IsOwner(owner, placement.GroupVersion.WithKind("AppliedWork").GroupKind())
 }
 
-// works returns the names of the Works that own the object.
+// works returns the names of the owning Works of the object.
 func (r *summary) works() []string {
 	if r == nil {
 		return nil
@@ -107,7 +107,7 @@ func (r *summary) isOrphanOf(work string) bool {
 	return len(r.works()) == 0 && r.hash != "" && r.work != "" && r.work == labelValue(work)
 }
 
-// of reports whether an object belongs to an AppliedWork, or to the one that it replaces.
+// of reports whether an object belongs to an AppliedWork, or to the one replaced by it.
 func (r *summary) of(appliedWork *placement.AppliedWork) bool {
 	return r.ownedBy(appliedWork.UID) || r.isOrphanOf(appliedWork.Name)
 }

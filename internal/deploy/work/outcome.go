@@ -24,7 +24,7 @@ type outcome struct {
 	message string
 	// waits is set if the manifest waits for a watched Namespace or CustomResourceDefinition.
 	waits bool
-	// ran is the ended run of a Job that no longer exists; empty if the object exists.
+	// ran is the ended run of a deleted Job; empty if the object exists.
 	ran applied.Run
 	// differences are the differences from the manifest after a comparison; generation is the compared
 	// generation of the object.
@@ -53,7 +53,7 @@ func failedWith(reason, format string, args ...any) outcome {
 	return outcome{reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-// waitsFor returns the outcome of a manifest that waits for a watched object.
+// waitsFor returns the outcome of a manifest waiting for a watched object.
 func waitsFor(reason, format string, args ...any) outcome {
 	o := failedWith(reason, format, args...)
 	o.waits = true

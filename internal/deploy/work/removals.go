@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// removalPause is the time between the deletion of a Work made by a user and the removal of its
-	// objects. The CRD of Works may be in deletion, and the API server shows that a moment later.
+	// removalPause is the time between a user's deletion of a Work and the removal of its objects. The
+	// CRD of Works may be in deletion, and the API server shows that a moment later.
 	removalPause = 3 * time.Second
-	// placedPause is the same time for a Work that the hub placed and did not delete. A hub that still
-	// wants the Work removes its finalizer and creates it again, and the objects stay.
+	// placedPause is the same time for a Work placed, and not deleted, by the hub. If the hub still
+	// wants the Work, it removes the finalizer and creates the Work again, and the objects stay.
 	//
 	// The pause is long enough for a restart of the hub or a standby to take over.
 	placedPause = time.Minute
@@ -82,7 +82,7 @@ func (r *removals) forget(work string) {
 }
 
 // confirm returns the remaining wait before the objects of a deleted Work may be removed. Zero
-// without an error means that they may be removed now.
+// without an error means: they may be removed now.
 func (c *Controller) confirm(ctx context.Context, work *placement.Work) (time.Duration, error) {
 	now := c.Clock.Now()
 	r := c.removals.begun(work, now)

@@ -18,7 +18,7 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/removal"
 )
 
-// remove deletes the objects that an AppliedWork lists, and then the AppliedWork. The garbage
+// remove deletes the objects listed in an AppliedWork, and then the AppliedWork. The garbage
 // collector of Kubernetes would do the same, but discovers new kinds only every 30 seconds. An
 // object with an heir is left to the heir.
 func (c *Controller) remove(ctx context.Context, appliedWork *placement.AppliedWork, heirs map[key]string) (applied.Remaining, error) {
@@ -46,7 +46,7 @@ func (c *Controller) remove(ctx context.Context, appliedWork *placement.AppliedW
 	if now.Left > 0 {
 		return now, nil
 	}
-	// A user may have removed the label that the watches select, so each unseen object is read once.
+	// A user may have removed the label of the watches, so each unseen object is read once.
 	for _, one := range unseen {
 		left, err := c.deleteObject(ctx, appliedWork, one, heirs)
 		if err != nil {

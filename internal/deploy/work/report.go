@@ -99,7 +99,7 @@ func (t target) forbids(ctx context.Context, admitted admission, object, wanted 
 	return differs(reason, message, object, found), nil
 }
 
-// compare returns the changes that applying would make. A full comparison adds the extra fields of
+// compare returns the changes an application would make. A full comparison adds the extra fields of
 // the object.
 func (t target) compare(ctx context.Context, object, wanted *unstructured.Unstructured) ([]placement.PatchDetail, error) {
 	would, err := t.dryRun(ctx, wanted)
@@ -121,8 +121,7 @@ func (t target) dryRun(ctx context.Context, wanted *unstructured.Unstructured) (
 }
 
 // extras returns the extra fields of the object, found by a dry run of a replacement by the
-// manifest. Defaults are no extra fields. An object that cannot be replaced, such as a Job, has
-// none.
+// manifest. Defaults are no extra fields. An irreplaceable object, such as a Job, has none.
 func (t target) extras(ctx context.Context, object, wanted *unstructured.Unstructured) ([]placement.PatchDetail, error) {
 	bare := wanted.DeepCopy()
 	bare.SetResourceVersion(object.GetResourceVersion())

@@ -19,7 +19,7 @@ import (
 //	  ▼                     deleted                                                                  │
 //	Foreign ───────────────────────► Clearing ───────────────────────────────────────────────────────┘
 const (
-	// Applying is a Work with manifests that are kept applied.
+	// Applying is a Work with continuously applied manifests.
 	Applying State = "Applying"
 	// Clearing is a Work after a client deleted its AppliedWork. The objects are deleted with the
 	// AppliedWork, then everything is applied again.
@@ -27,7 +27,7 @@ const (
 	// Misdirected is a Work with the label of another member. No manifest is applied, and applied
 	// objects stay.
 	Misdirected State = "Misdirected"
-	// Foreign is a Work whose AppliedWork belongs to a Work of the same name in another member
+	// Foreign is a Work with the AppliedWork of another Work of the same name, in another member
 	// namespace.
 	//
 	// A Work adopts an AppliedWork of an earlier membership in this namespace; a deleted Work leaves
@@ -35,7 +35,7 @@ const (
 	Foreign State = "Foreign"
 	// Removing is a deleted Work with objects to be removed.
 	Removing State = "Removing"
-	// Abandoning is a deleted Work with objects that stay and lose their owner.
+	// Abandoning is a deleted Work with objects to keep without an owner.
 	Abandoning State = "Abandoning"
 	// Removed is a deleted Work without objects.
 	Removed State = "Removed"
@@ -82,7 +82,7 @@ func decide(o observed) State {
 const (
 	// patience is the number of corrections of an object without a delay.
 	patience = 5
-	// calm is the time without a correction after which the corrections of an object are forgotten.
+	// calm is the time without a correction before the corrections of an object are forgotten.
 	calm = 10 * time.Minute
 )
 
@@ -167,7 +167,7 @@ func dueComparison(m manifest, e attempt, s observation) (task, time.Time) {
 	return apply, time.Time{}
 }
 
-// waitsFor returns the resource version that a watch must reach; empty once the watch is trusted
+// waitsFor returns the resource version for a watch to reach; empty once the watch is trusted
 // anyway.
 func (e attempt) waitsFor(now time.Time) string {
 	if now.Sub(e.triedAt) >= applied.CatchUp {

@@ -25,7 +25,7 @@ type conditionValue struct {
 	reason, message string
 }
 
-// describe computes the status of a Work. Nothing else sets that status.
+// describe computes the status of a Work. No other function sets this status.
 func (c *Controller) describe(state State, work *placement.Work, appliedWork *placement.AppliedWork, p *pass,
 	left applied.Remaining) placement.WorkStatus {
 	status := *work.Status.DeepCopy()
@@ -165,7 +165,7 @@ func (p *pass) applied() conditionValue {
 		fmt.Sprintf("%d of %d applied", len(p.manifests), len(p.manifests))}
 }
 
-// reported summarizes the comparison of all manifests, and counts the ones that differ.
+// reported summarizes the comparison of all manifests, and counts the differences.
 func (p *pass) reported() conditionValue {
 	if text, failed := p.summarizeAll(manifestStatus.reported); failed > 0 {
 		return conditionValue{metav1.ConditionFalse, placement.ReasonSomeNotCompared,

@@ -6,8 +6,8 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/applied"
 )
 
-// annotationTakenOver is "true" on an applied object that existed on the member before. The
-// annotation stays if the object moves to another Work.
+// annotationTakenOver is "true" on an applied object from before its Work. The annotation stays if
+// the object moves to another Work.
 const annotationTakenOver = "muster/taken-over"
 
 // stay is the reason for an object to stay on the member without its Work.

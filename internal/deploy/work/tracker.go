@@ -46,7 +46,7 @@ type trackedWork struct {
 	manifests  []manifest
 	attempts   map[key]attempt
 	changed    map[key]bool
-	// ended are the Jobs that this agent saw end.
+	// ended are the Jobs this agent saw end.
 	ended map[key]applied.Run
 	// looks is of the only pass over the Work at a time.
 	looks cause.Looks
@@ -127,7 +127,7 @@ func (t *tracker) keep(work string, attempts map[key]attempt) {
 	}
 }
 
-// give enqueues a Work that takes over an object.
+// give enqueues a Work to take over an object.
 func (t *tracker) give(work string, k key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -139,7 +139,7 @@ func (t *tracker) give(work string, k key) {
 	}
 }
 
-// forget drops a Work that is gone.
+// forget drops a deleted Work.
 func (t *tracker) forget(work string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,13 +1,13 @@
 // Package work applies the manifests of every Work in the member namespace to this member. An
-// AppliedWork owns the objects, so that all of them can be deleted again.
+// AppliedWork owns the objects, and so all of them can be deleted again.
 //
 // On the hub it writes a finalizer, an annotation and the status of Works. On the member it writes
 // AppliedWorks and the objects of the manifests.
 //
-// Its invariants: it deletes only objects that were applied under an AppliedWork of this
-// membership. It deletes no object that another Work of the placement lists, or that held data
-// before. Before it deletes objects of a deleted Work, it pauses, so that the hub can create the
-// Work again. It does not write an object that is as applied.
+// Its invariants: it deletes only objects applied under an AppliedWork of this membership. It
+// deletes no object in another Work of the placement, and no object with data from before. Before
+// it deletes objects of a deleted Work, it pauses, to let the hub create the Work again. It does
+// not write an unchanged object.
 package work
 
 import (
@@ -75,7 +75,7 @@ type Deps struct {
 	// ConfirmDeleted returns an error unless the hub confirms the deletion of a single Work, not of
 	// the member or the CRD of Works. May be nil.
 	ConfirmDeleted func(context.Context) error
-	// Leaving is set if RemoveAll follows, so that no Work is applied any more.
+	// Leaving is set if RemoveAll follows: no Work is applied any more.
 	Leaving bool
 }
 

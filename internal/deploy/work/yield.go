@@ -33,7 +33,7 @@ func (p *pass) target(c *Controller, m manifest, self owner) target {
 	}
 }
 
-// yield leaves to others what they own of the object, see delivered.Rows.
+// yield keeps the fields of the object owned by others, see delivered.Rows.
 func (c *Controller) yield(ctx context.Context, t *target, wanted, found *unstructured.Unstructured) error {
 	if delivered.Rescaled(wanted, found) {
 		live, err := applied.Scalers(ctx, c.objects, t.key.Namespace)
@@ -63,9 +63,9 @@ func (t *target) scalers(live []*unstructured.Unstructured) []*unstructured.Unst
 	})
 }
 
-// upgradeFields takes over fields that KubeFleet's agent applied by a merge on the client, and data
-// from the stringData of earlier versions. Fields removed from a manifest can then be removed from
-// the object.
+// upgradeFields takes over fields applied by KubeFleet's agent through a merge on the client, and
+// data from the stringData of earlier versions. Fields removed from a manifest can then be removed
+// from the object.
 func (c *Controller) upgradeFields(ctx context.Context, of dynamic.ResourceInterface, is *unstructured.Unstructured) error {
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(is, sets.New(fieldOwner), fieldOwner)
 	if err == nil && patch == nil && is.GetKind() == secretKind {

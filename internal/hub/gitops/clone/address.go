@@ -21,7 +21,7 @@ import (
 // dialTimeout bounds the connection to a server.
 const dialTimeout = 10 * time.Second
 
-// errLocal refuses addresses that lead to the machine or the network of the hub.
+// errLocal refuses addresses of the machine or the network of the hub.
 var errLocal = errors.New("its address is loopback, link-local, multicast or unspecified, where no repository is")
 
 // scpLike matches user@host:path.
@@ -70,7 +70,7 @@ func (d Dialer) Install() {
 	client.InstallProtocol("git", nil)
 }
 
-// Transport returns a transport that connects by the dialer.
+// Transport returns a transport with connections by the dialer.
 func (d Dialer) Transport() *http.Transport {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DialContext = (&net.Dialer{Timeout: dialTimeout, Control: d.control}).DialContext

@@ -31,7 +31,7 @@ const (
 const (
 	defaultHost = "github.com"
 	// proofLife is the life of the proof for a token; GitHub allows ten minutes. proofAge dates it
-	// back, for clocks that differ.
+	// back, to allow for differences between clocks.
 	proofLife, proofAge = 5 * time.Minute, time.Minute
 	// tokenReserve is how long before its end a token is no longer used.
 	tokenReserve = 10 * time.Minute
@@ -116,7 +116,7 @@ func (a *Apps) token(ctx context.Context, app *App) (string, error) {
 	if err != nil {
 		return "", errors.New("its key signs nothing")
 	}
-	// The key is a part of the name, so that only its owner gets the token again.
+	// The key is a part of the name, so only its owner gets the token again.
 	name := strings.Join([]string{app.host, app.id, app.installation, app.key.N.String()}, "/")
 	if token, found := a.tokens.Get(name); found {
 		return token.(string), nil

@@ -16,7 +16,7 @@ import (
 // errPack is the error for a repository with too many bytes.
 var errPack = fmt.Errorf("the commit has more than %d MiB compressed: divide the repository", maxPack>>20)
 
-// bounded is a storage that accepts a limited number of bytes.
+// bounded is a storage with a limited number of bytes.
 type bounded struct {
 	*filesystem.Storage
 	// ctx ends a wait for the turn of large objects: go-git passes none.
@@ -24,7 +24,7 @@ type bounded struct {
 	left int64
 }
 
-// PackfileWriter writes what the server sends.
+// PackfileWriter writes the data from the server.
 func (b *bounded) PackfileWriter() (io.WriteCloser, error) {
 	writer, err := b.Storage.PackfileWriter()
 	if err != nil {

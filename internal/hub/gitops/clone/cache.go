@@ -24,8 +24,8 @@ const (
 	digits = 16
 )
 
-// Cache keeps the objects of repositories between two commits, so a new commit fetches only what is
-// missing. Repositories of two owners share nothing, because their credentials differ.
+// Cache keeps the objects of repositories between two commits, so a new commit fetches only missing
+// objects. Repositories of two owners share nothing, because their credentials differ.
 type Cache struct {
 	// Directory holds a directory for each repository.
 	Directory string
@@ -97,7 +97,7 @@ func (c *Cache) done(key, directory string, keep bool) {
 	}
 }
 
-// Drop removes what is kept for an owner.
+// Drop removes the cached objects of an owner.
 func (c *Cache) Drop(owner string) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

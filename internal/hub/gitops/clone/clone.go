@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	// maxPack bounds the bytes that a server sends for one commit.
+	// maxPack bounds the bytes from a server for one commit.
 	maxPack = 256 << 20
 	// objectCache bounds the memory for unpacked objects of one repository.
 	objectCache = 16 << 20
@@ -36,7 +36,7 @@ const (
 // isCommit matches the ID of a commit.
 var isCommit = regexp.MustCompile(`^[0-9a-f]{40}$`)
 
-// Repository is a repository with what is read from it.
+// Repository is a repository with the data to read from it.
 type Repository struct {
 	URL *url.URL
 	// Branch is followed if Revision, a commit or a tag, is empty.
@@ -55,7 +55,7 @@ type Repository struct {
 	Owner string
 }
 
-// options are what the library needs to reach a repository.
+// options are the library's inputs to reach a repository.
 type options struct {
 	url  string
 	auth transport.AuthMethod
@@ -112,7 +112,7 @@ func (r *Repository) names() []plumbing.ReferenceName {
 	return []plumbing.ReferenceName{plumbing.NewBranchReferenceName(r.Branch)}
 }
 
-// missing returns the error for a branch or tag that is not among the references of the repository.
+// missing returns the error for a branch or tag missing in the references of the repository.
 func (r *Repository) missing(found map[plumbing.ReferenceName]*plumbing.Reference) error {
 	remedy := "set spec.branch"
 	if head := found[plumbing.HEAD]; head != nil && head.Type() == plumbing.SymbolicReference && head.Target().IsBranch() {
@@ -260,7 +260,7 @@ func follow(ctx context.Context, r repositoryOf, links map[string]plumbing.Hash,
 	return tree, nil
 }
 
-// explain names the remedy of an error, without the address that the library puts into some.
+// explain names the remedy of an error, without the address: the library adds it to some errors.
 func (r *Repository) explain(err error) error {
 	host := r.URL.Hostname()
 	switch {

@@ -60,7 +60,7 @@ func ParseCredentials(secret *corev1.Secret, knownHosts []byte) (*Credentials, e
 	return c, nil
 }
 
-// method returns what the library authenticates with; nil for a public repository.
+// method returns the authentication for the library; nil for a public repository.
 func (c *Credentials) method(address *url.URL) (transport.AuthMethod, error) {
 	switch {
 	case address.Scheme == "ssh" && (c == nil || len(c.PrivateKey) == 0):

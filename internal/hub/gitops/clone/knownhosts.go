@@ -39,8 +39,7 @@ func keysOf(knownHosts []byte, address *url.URL) ([]ssh.PublicKey, error) {
 	return keys, nil
 }
 
-// matches reports whether an entry is for a host. An entry with a negated pattern that matches is
-// not.
+// matches reports whether an entry is for a host. An entry with a matching negated pattern is not.
 func matches(patterns []string, name string) bool {
 	found := false
 	for _, pattern := range patterns {

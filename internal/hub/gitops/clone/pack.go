@@ -29,12 +29,12 @@ var largeTurn = make(chan struct{}, 1)
 // errObject is the error for a pack with an object of too many bytes.
 var errObject = fmt.Errorf("a file of the commit has more than %d MiB: remove it from the repository, or store it elsewhere", maxObject>>20)
 
-// errBrokenPack is the error for a pack that is none.
+// errBrokenPack is the error for an invalid pack.
 var errBrokenPack = errors.New("the server sent a broken pack")
 
-// checkPack reads a pack, and returns an error at the first object that allow refuses by its size.
-// Nothing of an object stays in memory. An object with more data than in its header is an
-// error, too. go-git checks the digests.
+// checkPack reads a pack, and returns an error at the first object refused by allow for its size.
+// Nothing of an object stays in memory. An object with more data than in its header is an error,
+// too. go-git checks the digests.
 //
 // Source: gitformat-pack(5).
 func checkPack(pack io.Reader, allow func(size int64) error) error {
@@ -134,8 +134,8 @@ func readSize(r io.ByteReader) (size int64, err error) {
 	return 0, errBrokenPack
 }
 
-// checked writes a pack to a storage after checkPack has read the same bytes. It holds back what
-// was written last, because checkPack may still work on that.
+// checked writes a pack to a storage after checkPack has read the same bytes. It holds back the
+// latest bytes, because checkPack may still be working on them.
 type checked struct {
 	io.WriteCloser
 	check *io.PipeWriter

@@ -16,10 +16,10 @@ import (
 	"github.com/muster-fleet/muster/internal/repository/scan"
 )
 
-// history is the directory of the commits that a branch has left, for one Read.
+// history is the directory of a branch's former commits, for one Read.
 const history = "history"
 
-// errKept is the error for kept objects that are not whole.
+// errKept is the error for damaged objects in the cache.
 var errKept = errors.New("the objects that were kept are not whole, and are fetched again")
 
 // Read calls a function with the files of a commit. Their content is available until the function

@@ -21,9 +21,9 @@ import (
 const (
 	defaultInterval = 15 * time.Second
 	minInterval     = time.Second
-	// maxBackoff bounds the time between two looks at a repository that cannot be read.
+	// maxBackoff bounds the time between two attempts to read an unreadable repository.
 	maxBackoff = 10 * time.Minute
-	// cacheLag is the time allowed to the cache to show what was written.
+	// cacheLag is the longest time for the cache to show a write.
 	cacheLag = 5 * time.Second
 	// conditionReconciling is True while a commit is read.
 	conditionReconciling = "Reconciling"
@@ -33,8 +33,8 @@ const (
 	webhookInterval = time.Hour
 	// credentialAge is how long a Secret counts after it was read.
 	credentialAge = time.Minute
-	// visibleWithin is the time that a server gets to show an announced commit, and visibleAgain the
-	// time between two looks for it.
+	// visibleWithin is the time for a server to show an announced commit, and visibleAgain the time
+	// between two checks for it.
 	visibleWithin, visibleAgain = 30 * time.Second, 2 * time.Second
 )
 
@@ -200,7 +200,7 @@ func (r *reconciliation) interval(head string) time.Duration {
 	return defaultInterval
 }
 
-// announced reports whether a webhook has announced a commit that was not looked for in vain yet.
+// announced reports whether a webhook has announced a commit without a failed search for it so far.
 // The time does not count: a replica may take over much later.
 func (r *reconciliation) announced() bool {
 	commit := r.repo.Status.WebhookCommit
@@ -225,7 +225,7 @@ func (r *reconciliation) awaitCommit(ctx context.Context) {
 	}
 }
 
-// announce shows that a commit is being read.
+// announce shows that the hub is reading a commit.
 func (r *reconciliation) announce(ctx context.Context) error {
 	after := r.before.DeepCopy()
 	after.Status.PollingCommit, after.Status.Display.State = r.seen.head, stateUpdating
@@ -277,8 +277,8 @@ func (r *reconciliation) read(ctx context.Context) error {
 	return nil
 }
 
-// allowed returns the Bundles without a violation of the GitRepoRestrictions. They have only
-// objects copied that a Policy names.
+// allowed returns the Bundles without a violation of the GitRepoRestrictions. They copy only
+// objects named by a Policy.
 func (r *reconciliation) allowed(bundles []*fleet.Bundle) (allowed []*fleet.Bundle) {
 	completion := r.restrictions.Completion()
 	for _, bundle := range bundles {
@@ -296,7 +296,7 @@ func (r *reconciliation) allowed(bundles []*fleet.Bundle) (allowed []*fleet.Bund
 	return allowed
 }
 
-// kept says what stays on the Clusters while a repository cannot be read.
+// kept describes the resources on the Clusters while a repository is unreadable.
 func kept(repo *fleet.GitRepo) string {
 	if repo.Status.Commit == "" {
 		return "no commit is deployed yet"

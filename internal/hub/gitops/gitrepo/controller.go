@@ -38,7 +38,7 @@ const (
 	lookTimeout, readTimeout = 30 * time.Second, 5 * time.Minute
 )
 
-// Deps are what the controller needs.
+// Deps are the dependencies of the controller.
 type Deps struct {
 	client.Client
 	// Live reads Secrets, and Bundles before they are written.
@@ -139,7 +139,7 @@ type seen struct {
 	// credentials are the ones of the last look, read at a time.
 	credentials   *clone.Credentials
 	authenticated time.Time
-	// awaited is an announced commit that the server has not shown in time.
+	// awaited is an announced commit not shown by the server in time.
 	awaited string
 	// refused is the problem with the credentials; nil if there is none.
 	refused *ownbundle.Problem

@@ -58,7 +58,7 @@ func (r *reconciliation) observe(ctx context.Context) error {
 }
 
 // restrict applies the Policies and GitRepoRestrictions of the namespace. Their defaults fill the
-// fields that the GitRepo leaves empty.
+// empty fields of the GitRepo.
 func (r *reconciliation) restrict(ctx context.Context) error {
 	var policies fleet.PolicyList
 	if err := r.List(ctx, &policies, client.InNamespace(r.repo.Namespace)); err != nil {

@@ -95,7 +95,7 @@ func (r *reconciliation) writeStatus(ctx context.Context, now time.Time) (*fleet
 	commit := r.before.Status.Commit
 	return ownbundle.WriteStatus(ctx, ownbundle.Writer{Client: r.Client, Live: r.Live}, kind, r.before,
 		func(before *fleet.GitRepo) *fleet.GitRepo {
-			if before.Status.Commit != commit { // of another process that took over
+			if before.Status.Commit != commit { // from another process, after it took over
 				return nil
 			}
 			after := before.DeepCopy()

@@ -215,7 +215,7 @@ func explained(err error, limit time.Duration) error {
 	return err
 }
 
-// kept says what stays on the Clusters while a chart cannot be read.
+// kept describes the resources on the Clusters while a chart is unreadable.
 func kept(op *fleet.HelmOp) string {
 	if op.Status.Version == "" {
 		return "no version is deployed yet"

@@ -16,7 +16,7 @@ import (
 // forms names the ways to give a chart.
 const forms = "give helm.repo and helm.chart, or helm.repo with an oci:// address, or helm.chart with the https address of an archive"
 
-// check returns what is wrong in a spec.
+// check returns the first problem of a spec.
 func check(spec *fleet.HelmOpSpec) error {
 	helm := spec.Helm
 	if helm == nil || helm.Repo == "" && helm.Chart == "" {

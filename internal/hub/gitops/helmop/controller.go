@@ -34,11 +34,11 @@ const (
 	// retryInterval is the first time between two attempts after a failure, maxBackoff the longest.
 	retryInterval, maxBackoff = 15 * time.Second, 10 * time.Minute
 	minInterval               = time.Second
-	// cacheLag is the time allowed to the cache to show what was written.
+	// cacheLag is the longest time for the cache to show a write.
 	cacheLag = 5 * time.Second
 )
 
-// Deps are what the controller needs.
+// Deps are the dependencies of the controller.
 type Deps struct {
 	client.Client
 	// Live reads Secrets, and Bundles before they are written.

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// annotationWritten on a Bundle is what its owner wrote, as JSON.
+	// annotationWritten on a Bundle is the owner's version of it, as JSON.
 	annotationWritten = "muster/written-by-gitops"
 	// annotationDigest is the digest of the spec of a Bundle, only in the cache. The cache lacks the
 	// spec itself. No object of an API server has an annotation with a space in its name.
 	annotationDigest = "digest of spec"
 )
 
-// written is what the owner wrote into a Bundle.
+// written is the owner's part of a Bundle.
 type written struct {
 	// Spec is the digest of the spec.
 	Spec string `json:"spec"`
@@ -67,7 +67,7 @@ func digestOf(spec *fleet.BundleSpec) (string, error) {
 	return naming.Digest(text), nil
 }
 
-// Unchanged reports whether a Bundle of the cache has the spec that its owner wrote.
+// Unchanged reports whether a cached Bundle still has the spec written by its owner.
 func Unchanged(bundle *fleet.Bundle) bool {
 	return bundle.Annotations[annotationDigest] == writtenTo(bundle).Spec
 }

@@ -31,7 +31,7 @@ const maxObject = 1450 << 10
 // reserved is the prefix of labels with a meaning for the hub. One of them marks an agent's Bundle.
 const reserved = "muster/"
 
-// Owner is the object that controls Bundles.
+// Owner is the controlling object of Bundles.
 type Owner struct {
 	client.Object
 	// Kind is its kind, and Label the label of its Bundles with its name.

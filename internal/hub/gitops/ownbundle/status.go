@@ -18,13 +18,13 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// maxConflicts limits the attempts to write a status that others write, too.
+// maxConflicts limits the attempts to write a status with other writers.
 const maxConflicts = 5
 
-// WriteStatus writes the status of a GitRepo or HelmOp, and returns the object. Others write other
-// fields of it while a commit or chart is read: the hub the resources, a replica what webhooks
-// announce. Conflicts with them are no reason to read again. describe gets the object as it is, and
-// returns nil if the status must not be written.
+// WriteStatus writes the status of a GitRepo or HelmOp, and returns the object. Other writers
+// change other fields meanwhile: the hub writes the resources, and a replica the announcements of
+// webhooks. Conflicts with them do not require another read of the repository or chart. describe
+// gets the current object, and returns nil if the status must not be written.
 func WriteStatus[T any, P pointer[T]](ctx context.Context, w Writer, kind string, before P, describe func(P) P) (P, error) {
 	for attempt := 0; ; attempt++ {
 		after := describe(before)
@@ -44,13 +44,13 @@ func WriteStatus[T any, P pointer[T]](ctx context.Context, w Writer, kind string
 	}
 }
 
-// pointer is a client.Object that is a pointer to a T.
+// pointer is a client.Object and a pointer to a T.
 type pointer[T any] interface {
 	*T
 	client.Object
 }
 
-// Waiting says of each Bundle that is not ready why it is not.
+// Waiting lists the unready Bundles, each with the reason.
 func Waiting(bundles []fleet.Bundle) (waiting []string) {
 	for i := range bundles {
 		b := &bundles[i]
@@ -77,7 +77,7 @@ func (t *Turn) Conditions(before []fleet.Condition, ready, source fleet.Conditio
 			}
 		}
 	}
-	after := kube.RemoveCondition(before, fleet.ConditionSupported) // of a hub that reads no repositories
+	after := kube.RemoveCondition(before, fleet.ConditionSupported) // from a hub without repositories
 	for _, condition := range []fleet.Condition{ready, accepted, source} {
 		after = kube.SetCondition(after, now, condition)
 	}

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// GrantAgain is the time until the next look at a Secret that the hub has not yet granted the right
-// to. Within grantedWithin of its creation, an owner does not report a missing right.
+// GrantAgain is the interval between attempts to read a Secret before the hub has granted the right
+// to it. Within grantedWithin of its creation, an owner does not report a missing right.
 const GrantAgain, grantedWithin = 500 * time.Millisecond, 10 * time.Second
 
-// ConditionAccepted shows whether the spec of an owner and the Secrets that it names are usable.
+// ConditionAccepted shows whether the spec of an owner and its Secrets are usable.
 const ConditionAccepted = "Accepted"
 
 // Problem is the reason why an owner is not ready.
@@ -35,8 +35,8 @@ func (t *Turn) Fail(condition, reason, format string, args ...any) {
 	}
 }
 
-// AwaitsGrant reports whether the hub may still grant the right that an owner of the given age
-// misses.
+// AwaitsGrant reports whether the hub may still grant the missing right of an owner of the given
+// age.
 func (t *Turn) AwaitsGrant(age time.Duration) bool {
 	return t.Problem != nil && t.Problem.Again > 0 && age < grantedWithin
 }

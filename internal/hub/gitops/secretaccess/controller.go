@@ -2,8 +2,8 @@
 // HelmOps.
 //
 // It writes a Role and a RoleBinding in each workspace with GitRepos or HelmOps. Its invariant: the
-// Role names each object. Each of them is named by an allowed GitRepo or HelmOp, or by a Policy, as
-// an object that GitRepos may have copied.
+// Role names each object. An allowed GitRepo or HelmOp names each of them, or a Policy, as an
+// object for GitRepos to copy.
 package secretaccess
 
 import (

@@ -32,8 +32,8 @@ func refOf(name, commit string) ref {
 // forge is a kind of Git server.
 type forge struct {
 	name string
-	// header is the header that identifies it, and pushes its values for pushes. Empty: the body has
-	// the event.
+	// header is the identifying header, and pushes its values for pushes. Empty: the body has the
+	// event.
 	header string
 	pushes []string
 	parse  func(body []byte) (push, error)
@@ -100,7 +100,7 @@ func equal(name, key string) func(http.Header, []byte, map[string][]byte) bool {
 	}
 }
 
-// same compares in a time that does not depend on the values.
+// same compares in constant time.
 func same(got string, want []byte) bool {
 	a, b := sha256.Sum256([]byte(got)), sha256.Sum256(want)
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1

@@ -1,4 +1,5 @@
-// Package webhook receives the pushes of Git servers, and wakes the GitRepos that follow them.
+// Package webhook receives the pushes of Git servers, and triggers the GitRepos of the pushed
+// branches and tags.
 //
 // It writes status.webhookCommit and lastWebhookTime of GitRepos. Its invariant: a push counts only
 // with the secret of the GitRepo, or with the hub's. Bytes and requests are limited, and the answer
@@ -41,14 +42,13 @@ const (
 	maxBody = 5 << 20
 	// perSecond and burst bound the requests of all forges.
 	perSecond, burst = 50, 200
-	// secretAge is how long a Secret is kept, so that a flood of requests does not reach the API
-	// server.
+	// secretAge is the time a Secret is cached: a flood of requests must not reach the API server.
 	secretAge = 10 * time.Second
 	// indexRepository is the index of GitRepos by the key of their repository.
 	indexRepository = "repository"
 )
 
-// isCommit matches the ID of a commit that exists.
+// isCommit matches the ID of an existing commit.
 var isCommit = regexp.MustCompile(`^[0-9a-f]{40}$`)
 
 // deleted is the commit of a deleted branch or tag.
@@ -148,8 +148,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (int, string) {
 	return http.StatusOK, fmt.Sprintf("%d GitRepos follow this branch or tag", woken)
 }
 
-// wake notes a push in the GitRepos that follow it. verified reports whether the push has the
-// secret of the hub, or of any GitRepo of the repository.
+// wake notes a push in its GitRepos. verified reports whether the push has the secret of the hub,
+// or of any GitRepo of the repository.
 func (h *Handler) wake(ctx context.Context, from *forge, header http.Header, body []byte,
 	pushed push) (woken int, verified bool, err error) {
 	systemWide, err := h.verifies(ctx, from, header, body, types.NamespacedName{Namespace: h.SystemNamespace, Name: Secret})
@@ -208,8 +208,7 @@ func decode(o client.Object) (*fleet.GitRepo, error) {
 	return repo, anyform.Decode(o.(*unstructured.Unstructured), repo)
 }
 
-// followed returns the new commit of the branch or tag that a GitRepo follows; empty if there is
-// none.
+// followed returns the new commit of a GitRepo's branch or tag; empty if there is none.
 func followed(repo *fleet.GitRepo, refs []ref) string {
 	branch := cmp.Or(repo.Spec.Branch, fleet.DefaultBranch)
 	for _, one := range refs {
@@ -221,7 +220,7 @@ func followed(repo *fleet.GitRepo, refs []ref) string {
 	return ""
 }
 
-// note writes the commit into the status of a GitRepo, which wakes the replica at work.
+// note writes the commit into the status of a GitRepo, and so triggers the active replica.
 func (h *Handler) note(ctx context.Context, repo *fleet.GitRepo, commit string) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": repo.UID},
@@ -237,8 +236,8 @@ func (h *Handler) note(ctx context.Context, repo *fleet.GitRepo, commit string) 
 	return nil
 }
 
-// verifies reports whether a request is authentic by a Secret. A missing Secret, or one that the
-// program may not read yet, verifies nothing.
+// verifies reports whether a request is authentic by a Secret. A missing Secret, or one still
+// unreadable for the program, verifies nothing.
 func (h *Handler) verifies(ctx context.Context, from *forge, header http.Header, body []byte, key types.NamespacedName) (bool, error) {
 	if data, found := h.secrets.Get(key); found {
 		return from.verify(header, body, data.(map[string][]byte)), nil
