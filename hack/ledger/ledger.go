@@ -1,8 +1,7 @@
 // Package ledger compares the requests of one join to the API server of the hub with a table. The
 // tables beside it are the bounds; a test of internal/hub/test measures them on a control plane.
 //
-// Its invariant: a table only shrinks. Compare names each line that grew, and Shrink never raises
-// one.
+// Its invariant: a table only shrinks. Compare names each longer line, and Shrink never raises one.
 package ledger
 
 import (
@@ -57,8 +56,8 @@ func Fewest(joins ...map[Line]int) map[Line]int {
 	return fewest
 }
 
-// Compare returns a sentence for each line that grew, and one for each line that shrank. Lines with
-// a reason may shrink without a sentence.
+// Compare returns a sentence for each line above its bound, and one for each line below it. Lines
+// with a reason may shrink without a sentence.
 func (t Table) Compare(measured map[Line]int) (grown, shrunk []string) {
 	for _, line := range sorted(measured, t) {
 		bound, count := t[line], measured[line]
@@ -96,11 +95,11 @@ func Of(measured map[Line]int) Table {
 	return t
 }
 
-// writes are the verbs that change something.
+// writes are the verbs of changes.
 var writes = []string{"create", "update", "patch", "delete", "deletecollection"}
 
 // Sum returns the bounds of the writes and of the other requests of a user, each as a sum, without
-// those that are retried.
+// retried requests.
 func (t Table) Sum(who string) (written, read int) {
 	for line, entry := range t {
 		switch {

@@ -1,9 +1,8 @@
 // Command limits restricts the fields of Kubernetes' own types in the given CRD files, because
-// markers in api/ do not reach them. It sets maxima, and permits only values that a program can
-// read.
+// markers in api/ do not reach them. It sets maxima, and permits only values readable by a program.
 //
 // A client lists whole kinds: an object with an undecodable time or number hides all others from
-// it. The command also adds a version to the CRDs that KubeFleet once stored in that version.
+// it. The command also adds a version to the CRDs once stored by KubeFleet in that version.
 //
 // Its invariant: it never increases a maximum from a marker.
 package main
@@ -39,9 +38,9 @@ var kubernetesTypes = map[string]bool{
 	"labelSelector": true, "namespaceSelector": true, "selector": true,
 }
 
-// Patterns of the values that Go reads. A schema's format permits more: lower case, any sign before
-// a fraction of a second, any text after a second "t". The year 1 is excluded, because it has the
-// zero time, written back as null.
+// Patterns of values readable by Go. A schema's format permits more: lower case, any sign before a
+// fraction of a second, any text after a second "t". The year 1 is excluded, because the zero time
+// is in it, written back as null.
 const (
 	patternTime      = `^[1-9]\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`
 	patternMicroTime = `^[1-9]\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`
@@ -76,7 +75,7 @@ func limit(name string) error {
 	if err != nil {
 		return err
 	}
-	// Decoding without a type keeps fields absent that the generator left out.
+	// Decoding without a type keeps fields absent if the generator omitted them.
 	var definition map[string]any
 	if err := yaml.Unmarshal(data, &definition); err != nil {
 		return err
@@ -156,7 +155,7 @@ func walk(schema map[string]any, field string, foreign, report bool) {
 	}
 }
 
-// readable permits only values that fit the field's type in Go.
+// readable limits a field to values of its type in Go.
 func readable(schema map[string]any, field string) {
 	switch {
 	case schema["x-kubernetes-int-or-string"] == true && !isQuantity(schema):

@@ -133,7 +133,7 @@ func (a *Agent) stop(y **activity) {
 	*y = nil
 }
 
-// handle processes the outcome of an activity that ended by itself.
+// handle processes the outcome of an activity after it ended by itself.
 func (a *Agent) handle(ctx context.Context, o outcome) {
 	o.activity.cancel()
 	tried := attempt{version: o.activity.version, result: o.result, message: o.message, left: o.left}

@@ -42,7 +42,7 @@ type Options struct {
 	Namespace string
 	// Hostname is the hostname of the agent's Pod.
 	Hostname string
-	// Delivery configures the delivery of an agent that registers.
+	// Delivery configures the delivery of a registering agent.
 	Delivery Delivery
 	// Membership is set for the agent of a MemberCluster; an agent without it registers.
 	Membership *Membership
@@ -96,7 +96,7 @@ type Agent struct {
 	// unusedConfig is the version of the ConfigMap with an unused and logged clientID.
 	unusedConfig string
 	// formerLeft is closed after leaving the previous membership; nil if there was none. leaving
-	// counts the sessions that leave.
+	// counts the leaving sessions.
 	formerLeft chan struct{}
 	leaving    sync.WaitGroup
 	// The backoffs grow with each attempt, and reset once the hub accepts an attempt.
@@ -234,7 +234,7 @@ func (a *Agent) observe() observation {
 	return o
 }
 
-// logUnusedClientID logs once that a clientID without a registration token has no effect.
+// logUnusedClientID logs a clientID without a registration token once, because it has no effect.
 func (a *Agent) logUnusedClientID(o observation) {
 	same := o.stored.JoinedAs == "" || o.stored.JoinedAs == join.DigestOfClientID(o.config.ClientID)
 	if same || !o.synced || o.observed.config.problem != "" || o.observed.bootstrap.version != "" ||

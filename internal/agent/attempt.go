@@ -14,9 +14,9 @@ import (
 	"github.com/muster-fleet/muster/internal/retry"
 )
 
-// try verifies the stored credential with the hub. If the hub refuses a credential that it had
-// issued in exchange for a user's token, the agent tries to come back with its key. After that it
-// tries the user's token.
+// try verifies the stored credential with the hub. If the hub refuses a credential it issued in
+// exchange for a user's token, the agent tries to rejoin by its key. It then tries the user's
+// token.
 func (a *Agent) try(ctx context.Context, o observation, state State) outcome {
 	stored := a.tryAddresses(ctx, o, o.stored, state)
 	if stored.result == refused && a.mode.exchanges && o.stored.Reconnect != "" && ctx.Err() == nil {

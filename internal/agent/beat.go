@@ -90,8 +90,8 @@ func (r *runnables) start(ctx context.Context) bool {
 	return true
 }
 
-// stop requests all to end without waiting. Another agent sends heartbeats now, and the deployer's
-// Lease makes sure that this agent's deployer has ended first.
+// stop requests the end of all without waiting. Another agent sends heartbeats now. The deployer's
+// Lease delays the other deployer until this one has ended.
 func (r *runnables) stop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

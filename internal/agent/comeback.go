@@ -8,16 +8,16 @@ import (
 	"github.com/muster-fleet/muster/internal/hubclient"
 )
 
-// An agent of a MemberCluster can be away for longer than the life of its credential. It then comes
-// back with its key. The hub keeps a working credential in the report, sealed to that key. The
-// agent reads the report with a token from the hub for just that:
+// An agent of a MemberCluster can be disconnected for longer than the life of its credential. It
+// then rejoins by its key. The hub keeps a working credential in the report, sealed to this key.
+// The agent reads the report with a token from the hub for this purpose only:
 //	refused ──► report read with that token ──► opened by the key ──► tried ──► stored ──► Joined
 //	                   │ refused                     │ nothing there, or not for this agent
 //	                   ▼                             ▼
 //	               the token of the user, or Waiting with what the hub said
 
-// comeBack reads the credential that the hub has issued to the key of this agent meanwhile. An
-// outcome other than accepted has the reason why the agent cannot come back.
+// comeBack reads the credential issued meanwhile by the hub to the key of this agent. An outcome
+// other than accepted has the reason why the agent cannot rejoin.
 func (a *Agent) comeBack(ctx context.Context, o observation, state State) outcome {
 	not := func(why string) outcome {
 		return outcome{result: refused, message: "this cluster cannot rejoin with its key: " + why}
@@ -50,7 +50,7 @@ func (a *Agent) comeBack(ctx context.Context, o observation, state State) outcom
 	if back.result != accepted {
 		return back
 	}
-	// The agent observes the stored credential at once and tries it, and that cancels this try.
+	// The agent observes the stored credential at once and tries it, and so cancels this try.
 	if err := a.mode.storeCredential(context.WithoutCancel(ctx), next); err != nil {
 		back.session.Close()
 		return not(err.Error())

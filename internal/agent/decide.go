@@ -8,8 +8,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// The life of an agent of a Cluster; decide_membership.go has the life of an agent of a
-// MemberCluster. The state follows from the objects on the member, so that an agent continues after
+// The life cycle of an agent of a Cluster; decide_membership.go has the life cycle of an agent of a
+// MemberCluster. The state follows from the objects on the member, so an agent continues after
 // every restart:
 //	                     Starting
 //	      credential? yes │    │ no
@@ -27,8 +27,8 @@ import (
 // A credential may be refused because it has expired. If the hub has given the agent a reconnect
 // token, Joining renews the credential with the agent's key, without a registration token.
 //
-// BadInput means that a Secret or ConfigMap cannot be read, until it changes. While Joined, another
-// agent may be active (Standby), or the hub may request the cluster to leave (Left).
+// BadInput means an unreadable Secret or ConfigMap, until it changes. While Joined, another agent
+// may be active (Standby), or the hub may request the cluster to leave (Left).
 //
 // A registration token counts in every state, also with a working credential or an unreachable hub:
 
@@ -114,8 +114,8 @@ type observed struct {
 	unused    string
 	// standby is set if another agent sends heartbeats for this member.
 	standby bool
-	// replaced is set if another agent of this cluster has registered it again, so that the stored
-	// credential is not the one in use.
+	// replaced is set if another agent of this cluster has registered it again, with another
+	// credential.
 	replaced bool
 	// foreign is set if the registration token belongs to the agent of another chart, and this agent
 	// leaves it alone.
@@ -230,7 +230,7 @@ func decideJoined(o observed, now time.Time) decision {
 	return d
 }
 
-// retainedUntil returns the time until which an unneeded registration token is kept.
+// retainedUntil returns the time to drop an unneeded registration token.
 func (o observed) retainedUntil() time.Time {
 	if o.appeared.IsZero() {
 		return time.Time{}
@@ -278,7 +278,7 @@ func (d decision) tryFrom(at, now time.Time) decision {
 	return d
 }
 
-// decideToken covers a registration token that has not bought a credential yet.
+// decideToken covers a registration token that has not yielded a credential yet.
 func decideToken(o observed, now time.Time) decision {
 	token := o.namespace + "/" + naming.AgentBootstrapSecret
 	tried := o.join.version == o.joinVersion() && o.join.result != ""

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The life of an agent of a MemberCluster. It begins with a user's token, in a user's Secret. The
-// agent first tries the credential from the hub; while that works, the user's token does not
+// The life cycle of an agent of a MemberCluster. It begins with a user's token, in a user's Secret.
+// The agent first tries the credential from the hub; while it works, the user's token does not
 // matter.
 //	 Starting ──► Waiting for the Secret ◄──── deleted
 //	                │ appears, changes ◄────── in every state, at once
@@ -16,7 +16,7 @@ import (
 //	                ▼                                               │ refused while running
 //	             Joined ◄──► Standby   ──► Left, if the hub asked ──┘
 //
-// BadInput means that a Secret cannot be used, until it changes.
+// BadInput means an unusable Secret, until it changes.
 
 // decideMembership is total: every observation has an answer.
 func decideMembership(o observed, now time.Time) decision {

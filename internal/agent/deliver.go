@@ -67,7 +67,7 @@ func (s *session) features() []string {
 	return features
 }
 
-// kinds returns the kinds that the hub delivers to this member.
+// kinds returns the kinds delivered by the hub to this member.
 func (s *session) kinds() []protocol.Kind {
 	if s.upgradable {
 		return append(slices.Clone(s.mode.kinds), protocol.Agent)
@@ -107,7 +107,7 @@ func (s *session) anythingLeft(ctx context.Context) (bool, error) {
 	return s.member.HasUnownedReleases(ctx)
 }
 
-// reportDeliveryOff reports to all delivered objects that delivery is off.
+// reportDeliveryOff notes on all delivered objects that delivery is off.
 func (s *session) reportDeliveryOff(ctx context.Context, watched []*supervise.Placed) {
 	for {
 		select {

@@ -13,12 +13,12 @@ import (
 	"github.com/muster-fleet/muster/internal/retry"
 )
 
-// leaveTimeout bounds leaving the previous membership after a registration elsewhere. After that
+// leaveTimeout bounds leaving the previous membership after a registration elsewhere. Afterwards
 // the hub marks the member Lost, and delivered objects stay.
 const leaveTimeout = 10 * time.Minute
 
-// leaveFormer leaves a replaced membership as if its hub had requested it, with the leave policy of
-// that hub. The new membership runs meanwhile, but delivers nothing until the objects of the former
+// leaveFormer leaves a replaced membership as if its hub had requested it, with this hub's leave
+// policy. The new membership runs meanwhile, but delivers nothing until the objects of the former
 // one are removed.
 func (a *Agent) leaveFormer(ctx context.Context, from *hubclient.Session, last *clusterv1beta1.InternalMemberCluster,
 	to *hubclient.Session) {
@@ -53,8 +53,8 @@ func (a *Agent) leaveFormer(ctx context.Context, from *hubclient.Session, last *
 	})
 }
 
-// leave sends heartbeats and reports until the hub has accepted that this member left. It returns
-// the problem if it cannot leave.
+// leave sends heartbeats and reports until the hub has accepted the departure of this member. It
+// returns the problem if it cannot leave.
 func (s *session) leave(ctx context.Context) (problem string) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -47,8 +47,7 @@ type Membership struct {
 	UpgradedByUser bool
 }
 
-// Validate returns the membership in the agent's form, or an error that names the setting to
-// change.
+// Validate returns the membership in the agent's form, or an error with the setting to change.
 func (m Membership) Validate() (Membership, error) {
 	if m.Server == "" {
 		return m, errors.New("config.hubURL (HUB_SERVER_URL, --hub-server-url) is required with a member's name: https://host:port of the " +
@@ -122,7 +121,7 @@ func newMembership(given Membership, member *local.Cluster, changed chan struct{
 }
 
 // upgradable reports whether the hub can upgrade the agent. The settings of the agent must be in
-// the history of a Helm release, without a file that the user put into the chart.
+// the history of a Helm release, without files added to the chart by the user.
 func (m *membership) upgradable(ctx context.Context) (bool, error) {
 	namespace, name, named := strings.Cut(m.Release, "/")
 	if !named || m.UpgradedByUser || m.FallbackCA != "" {
@@ -131,7 +130,7 @@ func (m *membership) upgradable(ctx context.Context) (bool, error) {
 	return m.member.HasRelease(ctx, namespace, name)
 }
 
-// runnables returns the task that keeps the issued credential stored.
+// runnables returns the task for storing the issued credential.
 func (m *membership) runnables(s *session) []func(context.Context) {
 	return []func(context.Context){(&restorer{session: s, secret: m.issued, read: exchangedCredential}).run}
 }
@@ -190,7 +189,7 @@ func (m *membership) configured(secret *corev1.Secret) (hubclient.Credential, er
 
 func (*membership) decide(o observed, now time.Time) decision { return decideMembership(o, now) }
 
-// trust returns only the CA if there is one, because a user who sets a CA means that one.
+// trust returns only the CA if there is one, because a user with a CA of their own trusts no other.
 func (m *membership) trust(_ observation, c hubclient.Credential) hubclient.Trust {
 	return hubclient.Trust{Mode: m.tlsMode(c.Mode, c.CA), Settings: hubclient.Settings{
 		URL:   "config.hubURL",

@@ -29,7 +29,7 @@ func sameAddress(a, b hubclient.Credential) bool {
 }
 
 // addressConfigMap returns the stored form of an address from the hub, with a digest of the
-// configuration at that time.
+// configuration at the time.
 func addressConfigMap(namespace string, moved, configured hubclient.Credential) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: naming.LearnedHubConfigMap, Namespace: namespace},

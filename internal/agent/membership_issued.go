@@ -21,8 +21,8 @@ import (
 // name, because the type of a Secret cannot change.
 const issuedType corev1.SecretType = "muster/member-credential"
 
-// Keys of that Secret, besides token and ca.crt. ca.crt has the CA of the user's Secret, so that
-// the user can delete that Secret.
+// Keys of the Secret with the issued credential, besides token and ca.crt. ca.crt has the CA of the
+// user's Secret. The user can then delete the Secret.
 const (
 	keySequence        = "sequence"
 	keyReconnect       = "reconnectToken"
@@ -32,8 +32,7 @@ const (
 	keyServers = "servers"
 )
 
-// issuedSecret returns the stored form of an issued credential, with the configuration at that
-// time.
+// issuedSecret returns the stored form of an issued credential, with the configuration at the time.
 func (m *membership) issuedSecret(c hubclient.Credential, given *corev1.Secret) *corev1.Secret {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: naming.MemberAgentCredentialSecret, Namespace: m.member.Namespace}, Type: issuedType,
@@ -93,7 +92,7 @@ func (m *membership) observeIssued(o *observation, secret *corev1.Secret) {
 		return
 	}
 	version := fmt.Sprintf("%s.%d", issued.Account(), issued.Sequence)
-	// A session that began with the user's token uses the credential stored since.
+	// A session begun with the user's token uses the credential stored since.
 	o.exchanged = o.inUse != nil && (o.inUse.Sequence > 0 || !strings.HasSuffix(o.trial.version, "/"+version))
 	if o.credential.version != "" && o.credential.problem == "" {
 		given := o.stored
@@ -103,8 +102,8 @@ func (m *membership) observeIssued(o *observation, secret *corev1.Secret) {
 	o.credential, o.source = object{version: o.credential.version + "/" + version}, name
 }
 
-// explainIssued explains why the hub refuses a credential that it has issued. The user's token may
-// have to replace it.
+// explainIssued explains why the hub refuses a credential it has issued. The user's token may have
+// to replace it.
 func (m *membership) explainIssued(session *hubclient.Session, r hubclient.Result, err error) (result, string) {
 	why := session.Explain(err)
 	if expires := credential.ClaimsOf(session.Credential.Token).Expires; r == hubclient.Unauthorized && !expires.IsZero() &&

@@ -16,7 +16,7 @@ type mode struct {
 	credentialStore
 	hubPolicy
 
-	// kinds are the kinds that the hub delivers to such a member; features are the further features of
+	// kinds are the kinds delivered by the hub to such a member; features are the further features of
 	// its agent.
 	kinds    []protocol.Kind
 	features []string
@@ -49,8 +49,8 @@ type credentialSource interface {
 type credentialStore interface {
 	// credentialRef names the object with the credential.
 	credentialRef() string
-	// credentialVersion returns the version of the stored credential, for a session that began with
-	// the given version.
+	// credentialVersion returns the version of the stored credential, for a session begun with the
+	// given version.
 	credentialVersion(begun string) string
 	// adoptAddress changes a credential to the requested address of the hub.
 	adoptAddress(c *hubclient.Credential, to address)

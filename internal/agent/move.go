@@ -33,8 +33,8 @@ type address struct {
 	mode   hubclient.TLSMode
 }
 
-// decideMove returns the address of the hub: the current one unless the hub requests another.
-// Fields that the hub leaves empty stay. The registration mode decides the TLS mode.
+// decideMove returns the address of the hub: the current one unless the hub requests another. Empty
+// fields in the request stay. The registration mode decides the TLS mode.
 func decideMove(used address, requested *clusterv1beta1.HubAddress,
 	tlsMode func(asked hubclient.TLSMode, ca []byte) hubclient.TLSMode) (address, error) {
 	to := used
@@ -92,8 +92,8 @@ func (m *mover) run(ctx context.Context) {
 	}
 }
 
-// wait returns true after a possible request for another address, or after an attempt that was due.
-// It returns false once ctx ends.
+// wait returns true after a possible request for another address, or when an attempt is due. It
+// returns false once ctx ends.
 func (m *mover) wait(ctx context.Context) bool {
 	again, stop := retry.Timer(m.clock, m.retryAt)
 	defer stop()

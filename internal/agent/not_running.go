@@ -25,7 +25,7 @@ var resources = map[protocol.Kind]schema.GroupVersionResource{
 }
 
 // reportNotRunning returns a function that writes the reason to the objects of a kind, in the
-// conditions of the deployer. It skips conditions that already have the reason.
+// conditions of the deployer. It skips conditions with this reason.
 func (s *session) reportNotRunning(kind protocol.Kind) func(ctx context.Context, placed map[string]int64, sentence string) error {
 	report := s.reportDeployment
 	if kind == protocol.Works {

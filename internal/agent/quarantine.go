@@ -6,7 +6,7 @@ import (
 
 // deliverUnlessQuarantined delivers until ctx ends, except while the hub has quarantined this
 // member. The hub then refuses everything but heartbeats and reports, so the agent requests nothing
-// else. What is deployed stays as it is.
+// else. Deployed resources stay as they are.
 func (s *session) deliverUnlessQuarantined(ctx context.Context) {
 	for was := false; ctx.Err() == nil; {
 		quarantined := s.quarantined()

@@ -46,7 +46,7 @@ func newRegistration(member *local.Cluster, changed chan struct{}) *mode {
 	}
 }
 
-// runnables returns the tasks that keep the credential of a joined agent fresh and stored.
+// runnables returns the tasks for refreshing and storing the credential of a joined agent.
 func (r *registration) runnables(s *session) []func(context.Context) {
 	renewer := &renewal.Renewer{
 		Token:   func() string { return s.credential.Load().Token },

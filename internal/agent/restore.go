@@ -23,7 +23,7 @@ type restorer struct {
 	read   func(*corev1.Secret) (hubclient.Credential, error)
 	// stored is set once the watch has shown the credential.
 	stored bool
-	// missing is the time since which the credential is missing; zero if it exists.
+	// missing is the start of the credential's absence; zero if it exists.
 	missing time.Time
 }
 

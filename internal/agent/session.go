@@ -30,7 +30,7 @@ type session struct {
 	// formerLeft is closed after leaving the previous membership; nil if there was none. The session
 	// delivers nothing before.
 	formerLeft <-chan struct{}
-	// farewell is the reason of a member that leaves by itself; onLeft is called after the hub has
+	// farewell is the reason of a member for leaving by itself; onLeft is called after the hub has
 	// accepted its report. Both may be empty.
 	farewell string
 	onLeft   func()
@@ -47,7 +47,7 @@ type session struct {
 	reportChanged, periodChanged, addressAsked, quarantineChanged, moved chan struct{}
 
 	mu sync.Mutex
-	// report is the last observed report; left is set once the agent has reported that it left.
+	// report is the last observed report; left is set once the agent has reported its departure.
 	report *clusterv1beta1.InternalMemberCluster
 	left   bool
 	// hasApplied is set if the last look-up found objects of Works on the member, or failed.
@@ -111,7 +111,7 @@ func (s *session) run(ctx context.Context, formerLeft <-chan struct{}) outcome {
 	return outcome{result: r, message: message, left: s.left, report: s.report}
 }
 
-// identify reads the UID that identifies this cluster.
+// identify reads the UID of this cluster.
 func (s *session) identify(ctx context.Context) error {
 	for backoff := retry.Unreachable(); s.clusterID == ""; {
 		var err error
@@ -318,7 +318,7 @@ func (s *session) period() time.Duration {
 	return s.report.HeartbeatPeriod()
 }
 
-// setLeft handles the hub's acceptance of a report that the member has left.
+// setLeft handles the hub's acceptance of the departure report.
 func (s *session) setLeft() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -109,8 +109,8 @@ func (s *status) getNote() string {
 	return s.note
 }
 
-// change sets the state, and logs a reason that differs from the last one. An attempt with the same
-// end as the last one is not logged, although the state changed in between.
+// change sets the state, and logs a new reason. An attempt with the same result as the last one is
+// not logged, even if the state changed in between.
 func (s *status) change(state State, reason string) {
 	from, last := s.state, s.reason
 	s.state, s.reason = state, reason

@@ -27,7 +27,7 @@ const (
 // Credentials authenticate a Fetcher at one host: the one in the address of the chart, or of its
 // repository. No other host receives them, and no address with plain http.
 type Credentials struct {
-	// everywhere counts for any host that hosts has no credential for; may be nil.
+	// everywhere is for any host without a credential in hosts; may be nil.
 	everywhere *auth.Credential
 	hosts      map[string]auth.Credential
 	// authorities are certificates in PEM.
@@ -36,7 +36,7 @@ type Credentials struct {
 	insecure bool
 }
 
-// AcceptingAnyCertificate returns credentials, which may be nil, without a check of certificates.
+// AcceptingAnyCertificate returns credentials, possibly from nil, without a check of certificates.
 func AcceptingAnyCertificate(c *Credentials) *Credentials {
 	if c == nil {
 		return &Credentials{insecure: true}
@@ -114,7 +114,7 @@ func (c *Credentials) at(host string) auth.Credential {
 	return auth.EmptyCredential
 }
 
-// as returns a Fetcher with credentials, which may be nil, and the function that ends it.
+// as returns a Fetcher with credentials, possibly nil, and the function to end it.
 func (f *Fetcher) as(c *Credentials, options fleet.HelmOptions) (*Fetcher, func(), error) {
 	if c == nil {
 		return f, func() {}, nil
@@ -126,7 +126,7 @@ func (f *Fetcher) as(c *Credentials, options fleet.HelmOptions) (*Fetcher, func(
 	return f, f.client.CloseIdleConnections, nil
 }
 
-// with returns a Fetcher that authenticates at the host of a chart's address.
+// with returns a Fetcher with authentication at the host of a chart's address.
 func (f *Fetcher) with(c *Credentials, options fleet.HelmOptions) (*Fetcher, error) {
 	address := options.Repo
 	if address == "" {
@@ -159,7 +159,7 @@ func (f *Fetcher) with(c *Credentials, options fleet.HelmOptions) (*Fetcher, err
 	return of, nil
 }
 
-// trusting returns a transport that also trusts further authorities, or any certificate.
+// trusting returns a transport with trust in further authorities, or in any certificate.
 func trusting(transport *http.Transport, authorities []byte, insecure bool) (*http.Transport, error) {
 	transport = transport.Clone()
 	if transport.TLSClientConfig == nil {

@@ -93,7 +93,7 @@ func (f *Fetcher) fetch(ctx context.Context, options fleet.HelmOptions, credenti
 	return f.fetchVersion(ctx, options, version)
 }
 
-// Version returns the version of a chart that Fetch selects, without its archive; empty if the
+// Version returns the version of a chart as selected by Fetch, without its archive; empty if the
 // address itself identifies the archive. The credentials may be nil.
 func (f *Fetcher) Version(ctx context.Context, options fleet.HelmOptions, credentials *Credentials) (string, error) {
 	f, done, err := f.as(credentials, options)

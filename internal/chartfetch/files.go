@@ -16,8 +16,8 @@ import (
 	"github.com/muster-fleet/muster/internal/yamlcheck"
 )
 
-// MaxEmbedded is the largest packed chart that becomes a part of its Bundle. The files of a Bundle
-// may have 1.1 MiB, compressed.
+// MaxEmbedded is the largest packed chart to embed in its Bundle. The files of a Bundle may have
+// 1.1 MiB, compressed.
 const MaxEmbedded = 900 << 10
 
 // MaxUnpacked is the maximum number of bytes in the files of a chart.

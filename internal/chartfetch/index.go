@@ -55,8 +55,8 @@ func parseIndex(text []byte, chart string) (*repo.IndexFile, error) {
 	return index, nil
 }
 
-// versionsOf returns an index with only the versions of a chart; nil for an index in a form that
-// Helm does not write.
+// versionsOf returns an index with only the versions of a chart; nil for an index in a form unknown
+// to Helm.
 func versionsOf(index []byte, chart string) []byte {
 	if bytes.HasPrefix(bytes.TrimSpace(index), []byte("{")) {
 		return versionsInJSON(index, chart)
@@ -114,7 +114,7 @@ func versionsInJSON(index []byte, chart string) []byte {
 	return fmt.Appendf(nil, `{"entries":{%q:%s}}`, chart, versions)
 }
 
-// skipped is a JSON value that is not kept.
+// skipped is a dropped JSON value.
 type skipped struct{}
 
 // UnmarshalJSON keeps nothing.

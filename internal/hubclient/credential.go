@@ -22,11 +22,9 @@ const (
 	keyClusterName         = "clusterName"
 	// keyToken holds the token of a Muster credential; the kubeconfig then has none.
 	keyToken = "token"
-	// keySequence is Muster's own key: it counts the credentials that the hub has issued for the
-	// account.
+	// keySequence is Muster's own key: the count of the hub's credentials for the account.
 	keySequence = "sequence"
-	// keyReconnect is Muster's own key for the token that lets the agent return after its credential
-	// has expired.
+	// keyReconnect is Muster's own key for the token to rejoin after the credential has expired.
 	keyReconnect = "reconnectToken"
 	// keyMode and keyChartMode are Muster's own, if the hub requested a mode.
 	keyMode      = "agentTLSMode"
@@ -37,11 +35,11 @@ const (
 	keyJoinedAs   = "joinedAs"
 )
 
-// Credential is the agent's identity on the hub. The Secret fleet-agent holds a credential that the
-// hub accepted at least once, with the keys that upstream agents write and read.
+// Credential is the agent's identity on the hub. The Secret fleet-agent holds a credential accepted
+// by the hub at least once, with upstream agents' keys.
 //
 // An upstream agent can continue with its own credential from there. It cannot use a Muster
-// credential, whose expiry it does not know, so it registers.
+// credential, because it does not know the expiry, and registers again.
 type Credential struct {
 	// Server is the URL of the hub.
 	Server string
@@ -58,13 +56,13 @@ type Credential struct {
 	Mode, ChartMode TLSMode
 	// JoinedWith is the digest of the registration token, the hub, the workspace and the clientID of
 	// the registration. JoinedAs is the digest of the clientID alone. Both are empty for a
-	// MemberCluster, and after a registration by an agent that did not store them.
+	// MemberCluster, and after a registration by an agent without this feature.
 	JoinedWith, JoinedAs string
 	// Upstream is set if the hub made the credential for an agent of Rancher Fleet. It is never
-	// renewed, and is stored in the form of that agent.
+	// renewed, and is stored in the form of Rancher Fleet's agent.
 	Upstream bool
-	// Sequence counts the credentials that the hub has issued for the account; zero for the credential
-	// of the registration.
+	// Sequence counts the credentials issued by the hub for the account; zero for the credential of
+	// the registration.
 	Sequence int64
 	// Reconnect is a token to request the same membership again after Token has expired; "" if the hub
 	// has issued none.
@@ -132,8 +130,8 @@ func Outdated(secret *corev1.Secret) bool {
 	return err == nil && !c.Upstream && len(secret.Data[keyToken]) == 0
 }
 
-// askedMode returns a mode that a hub may request. It ignores all others, such as a mode without
-// verification.
+// askedMode returns a mode permitted in a hub's request. It ignores all others, such as a mode
+// without verification.
 func askedMode(raw []byte) TLSMode {
 	if mode := TLSMode(raw); mode == TLSStrict || mode == TLSSystemStore {
 		return mode

@@ -31,12 +31,12 @@ type Delivered struct {
 	UID, Version string
 }
 
-// ConfirmDeleted verifies that the hub has deleted a BundleDeployment and nothing else. The hub
-// must serve the kind, accept new objects of it, and have no object of the name, by an uncached
+// ConfirmDeleted verifies the deletion of a BundleDeployment, and of nothing else, by the hub. The
+// hub must serve the kind, accept new objects of it, and have no object of the name, by an uncached
 // read. The member namespace must belong to the UID of the report, and must not be in deletion.
 //
-// Every other answer is an error, such as for a kind that is not served, because then the state of
-// the BundleDeployment is unknown.
+// Every other answer is an error, for example for an unserved kind: the state of the
+// BundleDeployment is then unknown.
 //
 // The proof of the deletion is the hub's annotation on the report. Without it, the history of the
 // hub decides. A restored hub is behind the version of the BundleDeployment, or does not have the
@@ -99,8 +99,8 @@ func (m *Member) restored(ctx context.Context, deployments *Deployments, name, h
 	return len(then.Items) == 0, nil
 }
 
-// isMissing reports whether an error means that no object of the name exists. An API server that
-// does not serve the kind answers with the same code.
+// isMissing reports whether an error means that no object of the name exists. An API server without
+// the kind answers with the same code.
 func isMissing(err error, name string) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {

@@ -117,7 +117,7 @@ func (m *Member) Removable(ctx context.Context, report types.UID, kind schema.Gr
 func (m *Member) namespaceStays(ctx context.Context) error {
 	var namespace corev1.Namespace
 	switch err := m.core.Get().Resource("namespaces").Name(m.Namespace).Do(ctx).Into(&namespace); {
-	case apierrors.IsForbidden(err): // by a hub of an earlier version, which lets its members request tokens
+	case apierrors.IsForbidden(err): // by a hub of an earlier version; such a hub lets its members request tokens
 		return m.takesMore(ctx)
 	case err != nil:
 		return fmt.Errorf("reading the member namespace %s: %w", m.Namespace, err)
@@ -141,8 +141,8 @@ func (m *Member) stays(ctx context.Context, report types.UID) (*clusterv1beta1.I
 	return found, nil
 }
 
-// Since returns the creation time of the member's account on the hub. It stays the same for an
-// agent that continues with the credential of an earlier agent.
+// Since returns the creation time of the member's account on the hub. It stays the same if an agent
+// continues with the credential of an earlier agent.
 func (m *Member) Since(ctx context.Context) (time.Time, error) {
 	account, err := read[corev1.ServiceAccount, corev1.ServiceAccountList](
 		ctx, m, corev1.SchemeGroupVersion.WithResource("serviceaccounts"), m.Namespace, naming.MemberServiceAccount)

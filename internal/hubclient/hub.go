@@ -2,9 +2,9 @@
 // trust, the credential and its stored form, and the session. It also has the reads and writes in a
 // member namespace, and the meaning of errors.
 //
-// Its invariant: a token is sent only to the hub's host, and no message contains it. A result that
-// costs the agent its credential comes only from a Kubernetes API server over a verified
-// connection, and must persist.
+// Its invariant: a token is sent only to the hub's host, and no message contains it. Only a
+// Kubernetes API server over a verified connection can cost the agent its credential, and only by a
+// persistent result.
 //
 // Mode strict trusts only the given CA. Only mode insecure skips verification, and no default leads
 // to it.
@@ -28,7 +28,7 @@ import (
 const (
 	// timeout bounds each request except watches.
 	timeout = 10 * time.Second
-	// dialTimeout is shorter, so that one request is enough to report a dead address.
+	// dialTimeout is shorter: one request is then enough to report a dead address.
 	dialTimeout = 5 * time.Second
 )
 

@@ -25,7 +25,7 @@ const fieldManager = "muster-agent"
 // Reports are InternalMemberClusters; the agent has one.
 type Reports = kubeclient.Resource[*clusterv1beta1.InternalMemberCluster, *clusterv1beta1.InternalMemberClusterList]
 
-// Member is the part of the hub that the agent may access: its member namespace.
+// Member is the agent's accessible part of the hub: its member namespace.
 type Member struct {
 	*Hub
 	// Namespace is the member namespace, Name the name of the report in it.
@@ -119,7 +119,7 @@ func (m *Member) MarkWaiting(ctx context.Context, waiter string, now time.Time) 
 // ExpectReport makes the hub refuse later reports unless the report has this UID.
 func (m *Member) ExpectReport(uid types.UID) { m.report = uid }
 
-// Report applies the status of the report. Fields that the agent no longer reports are removed.
+// Report applies the status of the report. It removes fields the agent no longer reports.
 func (m *Member) Report(ctx context.Context, status clusterv1beta1.InternalMemberClusterStatus) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Serves verifies that the hub serves a kind and keeps it. An API server lists a
-// CustomResourceDefinition in deletion, which takes all its objects along, without the verb create.
-// A kind that it does not list may be back in a moment.
+// Serves verifies that the hub serves a kind and keeps it. The deletion of a
+// CustomResourceDefinition deletes all its objects. Meanwhile, an API server lists the kind without
+// the verb create. An unlisted kind may be back in a moment.
 func (m *Member) Serves(ctx context.Context, resource schema.GroupVersionResource) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -61,8 +61,8 @@ func (s *Session) Ask(ctx context.Context) error {
 	return err
 }
 
-// takeOver writes to the status of the Cluster that a Muster agent continues with the account of a
-// Rancher Fleet agent. Only that account may do so.
+// takeOver notes in the status of the Cluster that a Muster agent continues with the account of a
+// Rancher Fleet agent. Only this account may do so.
 func (s *Session) takeOver(ctx context.Context) error {
 	records, err := s.connection.REST(fleet.GroupVersion)
 	if err != nil {

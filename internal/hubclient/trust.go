@@ -51,7 +51,7 @@ func ParseTLSMode(s string) (TLSMode, error) {
 	}
 }
 
-// describe formats a certificate so that a user can compare it with the output of openssl.
+// describe formats a certificate for comparison with the output of openssl.
 func describe(certificate *x509.Certificate) string {
 	name := certificate.Subject.String()
 	if name == "" {

@@ -27,8 +27,8 @@ import (
 const FieldOwner = client.FieldOwner("muster-hub")
 
 // Ensure makes each object exist as given. It creates a new object with a single write, and applies
-// to an existing one of the same owner server-side. It deletes an object of an earlier owner of the
-// same name, which is about to be deleted with that owner, and creates it again.
+// to an existing one of the same owner server-side. An object of an earlier owner of the same name
+// is about to be deleted with its owner: Ensure deletes and creates it again.
 //
 // Ensure leaves another owner's object alone, and IsTaken is true for the error. On return the
 // objects are as the server answered.
@@ -66,8 +66,8 @@ func EnsureOver(ctx context.Context, c client.Client, have, desired client.Objec
 	return nil
 }
 
-// Missing returns the objects that do not exist. It reads each in the given form, because a cache
-// may hold only the metadata of a kind, or only whole objects.
+// Missing returns the nonexistent objects. It reads each in the given form, because a cache may
+// hold only the metadata of a kind, or only whole objects.
 func Missing(ctx context.Context, reader client.Reader, form func(client.Object) client.Object,
 	objects ...client.Object) ([]client.Object, error) {
 	var missing []client.Object
@@ -170,13 +170,13 @@ func PatchStatus(ctx context.Context, c client.Client, before, after client.Obje
 }
 
 // Annotate sets annotations of an object; nil removes one. It fails with a conflict if the object
-// of that name has another UID.
+// of this name has another UID.
 func Annotate(ctx context.Context, c client.Client, o client.Object, values map[string]any, options ...client.PatchOption) error {
 	return PatchMetadata(ctx, c, o, "annotations", values, options...)
 }
 
 // PatchMetadata sets annotations or labels of an object; nil removes one. It fails with a conflict
-// if the object of that name has another UID.
+// if the object of this name has another UID.
 func PatchMetadata(ctx context.Context, c client.Client, o client.Object, field string, values map[string]any,
 	options ...client.PatchOption) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": o.GetUID(), field: values}})

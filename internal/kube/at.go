@@ -9,8 +9,8 @@ import (
 // longestWait is the longest time of a controller between two looks at the clock.
 const longestWait = time.Hour
 
-// At returns the result of a reconcile that is due again at a time. The reconcile repeats after at
-// most an hour, because timers stop while the machine is suspended.
+// At returns the result of a reconcile due again at a time. The reconcile repeats after at most an
+// hour, because timers stop while the machine is suspended.
 func At(due, now time.Time) ctrl.Result {
 	return ctrl.Result{RequeueAfter: min(max(due.Sub(now), time.Millisecond), longestWait)}
 }

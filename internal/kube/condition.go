@@ -9,8 +9,8 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// MaxMessage is the maximum number of bytes in the message of a condition from the hub, so that the
-// status can be stored.
+// MaxMessage is the maximum number of bytes in the message of a condition from the hub: the status
+// must not grow too large to store.
 const MaxMessage = 8 << 10
 
 // Condition returns a fleet.cattle.io condition with the status True or False. It clips the

@@ -12,13 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// maxCacheLag bounds the lag of a cache behind a write. After that the write counts as lost: a
-// restored API server has lower resource versions, and a cache never catches up with the write.
+// maxCacheLag bounds the lag of a cache behind a write. The write then counts as lost: a restored
+// API server has lower resource versions, and a cache never catches up with the write.
 const maxCacheLag = 30 * time.Second
 
-// Expectations are writes of a controller that its cache does not show yet. Until then a reconcile
-// would only collide with the controller's own writes, or repeat them. The event of the cache wakes
-// it again. An expectation ends at its deadline.
+// Expectations are writes of a controller missing in its cache so far. Until then a reconcile would
+// only collide with the controller's own writes, or repeat them. The event of the cache enqueues
+// the object again. An expectation ends at its deadline.
 type Expectations struct {
 	Clock clock.PassiveClock
 	// Timeout bounds the wait for a write; defaults to maxCacheLag. It is short if another client may
@@ -76,8 +76,8 @@ func (e *Expectations) Await(key types.NamespacedName, cached ...client.Object) 
 	return wait
 }
 
-// Pending returns one of the written objects that the cache does not show yet, and the longest wait
-// for all of them.
+// Pending returns one of the written objects missing in the cache, and the longest wait for all of
+// them.
 func (e *Expectations) Pending(key types.NamespacedName, cached ...client.Object) (last client.Object, wait time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 // for each key, such as a name or a UID. The zero Memory is empty, and safe for concurrent use.
 //
 // A value stays until its key is forgotten, so the controller forgets the key with its object. With
-// a UID as the key, an object that was created again is a new one.
+// a UID as the key, a re-created object is a new one.
 type Memory[K comparable, T any] struct {
 	mu     sync.Mutex
 	values map[K]T
@@ -23,7 +23,7 @@ func (m *Memory[K, T]) Get(key K) (value T, found bool) {
 	return value, found
 }
 
-// Of returns the value of a key. Without one, it stores the given value and returns that.
+// Of returns the value of a key. Without one, it stores and returns the given value.
 func (m *Memory[K, T]) Of(key K, first T) T {
 	value, _ := m.of(key, first)
 	return value
@@ -71,7 +71,7 @@ func (m *Memory[K, T]) Take(key K) (value T, found bool) {
 // Forget drops the value of a key.
 func (m *Memory[K, T]) Forget(key K) { m.Take(key) }
 
-// ForgetIf drops the value of a key if that is still the given one.
+// ForgetIf drops the value of a key if it is still the given one.
 func ForgetIf[K, T comparable](m *Memory[K, T], key K, value T) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -80,7 +80,7 @@ func ForgetIf[K, T comparable](m *Memory[K, T], key K, value T) {
 	}
 }
 
-// ForgetWhere drops the values that unused selects. unused must not use the Memory.
+// ForgetWhere drops the values selected by unused. unused must not use the Memory.
 func (m *Memory[K, T]) ForgetWhere(unused func(K, T) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

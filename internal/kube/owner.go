@@ -15,22 +15,22 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// taken is the error for an existing object that is not the hub's.
+// taken is the error for an existing object of another owner.
 type taken struct{ object, why string }
 
 func (t *taken) Error() string {
 	return fmt.Sprintf("%s exists and is not the hub's: %s; delete it if you do not need it", t.object, t.why)
 }
 
-// IsTaken reports whether an error means that an object of the name has another owner.
+// IsTaken reports whether an error means another owner of the object with this name.
 func IsTaken(err error) bool {
 	var t *taken
 	return errors.As(err, &t)
 }
 
 // mine returns the existing object with the name of the desired one, if the hub created it for the
-// same owner. The object is unstructured, so that the client reads it from the API server and not
-// from a cache.
+// same owner. The object is unstructured, because the client must read it from the API server and
+// not from a cache.
 func mine(ctx context.Context, c client.Client, desired client.Object) (client.Object, error) {
 	gvk, err := apiutil.GVKForObject(desired, c.Scheme())
 	if err != nil {

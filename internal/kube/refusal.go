@@ -8,15 +8,15 @@ import (
 const (
 	// invalidValue precedes the value in an error of the API server about a field.
 	invalidValue = "Invalid value: "
-	// maxValue is the longest value that stays in a message, in bytes.
+	// maxValue is the longest unshortened value in a message, in bytes.
 	maxValue = 80
 )
 
 // unstructuredValue is a value in a type error of server-side apply.
 var unstructuredValue = regexp.MustCompile(`got &value\.valueUnstructured\{[^\n]*?\}( \.|\n|$)`)
 
-// ShortenValues shortens the values in a refusal of the API server, so that its cause is not cut
-// off. It leaves out the values of type errors: they may be of a Secret.
+// ShortenValues shortens the values in a refusal of the API server, to keep its cause from being
+// cut off. It leaves out the values of type errors: they may be of a Secret.
 func ShortenValues(message string) string {
 	var short strings.Builder
 	for {
@@ -40,8 +40,8 @@ func ShortenValues(message string) string {
 	return unstructuredValue.ReplaceAllString(short.String(), "got a value of another type$1")
 }
 
-// valueEnd returns the length of the value that a text begins with: a text in quotes, a structure
-// in brackets, or a word.
+// valueEnd returns the length of the value at the start of a text: a text in quotes, a structure in
+// brackets, or a word.
 func valueEnd(text string) int {
 	depth, quoted := 0, false
 	for i := 0; i < len(text); i++ {

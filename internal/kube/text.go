@@ -76,7 +76,7 @@ func (g Group) String() string {
 	return text
 }
 
-// HeldByFinalizers says why an object that is being deleted remains.
+// HeldByFinalizers returns the reason why an object in deletion remains.
 func HeldByFinalizers(o metav1.Object) string {
 	return fmt.Sprintf("it is deleted once its finalizers are gone, which Muster does not take off (%s): if the hub that set them is gone, "+
 		"remove them from metadata.finalizers", strings.Join(o.GetFinalizers(), ", "))

@@ -17,7 +17,7 @@ func RequestToken(ctx context.Context, c client.SubResourceClient, account *core
 	return requestToken(ctx, c, account, life, nil)
 }
 
-// RequestBoundToken requests a token that also ends with the deletion of the Secret.
+// RequestBoundToken requests a token bound to the Secret: the token also ends with its deletion.
 func RequestBoundToken(ctx context.Context, c client.SubResourceClient, account *corev1.ServiceAccount, secret *corev1.Secret,
 	life time.Duration) (string, error) {
 	return requestToken(ctx, c, account, life, &authenticationv1.BoundObjectReference{

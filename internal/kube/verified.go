@@ -14,15 +14,15 @@ import (
 )
 
 // Verified identifies a state of objects: by the desired content, and by the UID and version of
-// each object. The objects were as desired in that state. A cache of metadata that shows the same
-// state proves that no client has changed, deleted or replaced one since. A controller then reads
+// each object. The objects were as desired in that state. A cache of metadata with the same state
+// proves that no client has changed, deleted or replaced one since. A controller then reads
 // nothing.
 //
-// A controller keeps it in a Memory, which it forgets with the owner of the objects.
+// A controller keeps it in a Memory, and forgets it with the owner of the objects.
 type Verified struct{ desired, versions string }
 
-// Shown returns the state that a cache shows of objects with the desired content, and the metadata
-// of the objects that it has.
+// Shown returns the cached state of objects with the desired content, and the metadata of the
+// objects in the cache.
 func Shown(ctx context.Context, c client.Client, desired any, objects ...client.Object) (Verified, []client.Object, error) {
 	text, err := json.Marshal(desired)
 	if err != nil {

@@ -1,10 +1,10 @@
 // Package kubeclient accesses an API server for an agent: the member's or the hub's. It has typed
-// access to single resources, and watches that keep a copy of them. The dashboard uses the same
+// access to single resources, and watches for keeping a copy of them. The dashboard uses the same
 // watches for its copy of the fleet.
 //
 // Its invariant: a client costs only the parts in use. There is no discovery, no full clientset and
-// no shared cache. The scheme has only the kinds that an agent uses, so that an idle agent stays
-// within 35 MiB.
+// no shared cache. The scheme has only the kinds used by an agent: an idle agent stays within 35
+// MiB.
 package kubeclient
 
 import (

@@ -2,8 +2,8 @@ package kubeclient
 
 import "k8s.io/client-go/tools/cache"
 
-// Events is a cache.ReflectorStore that hands each event of a reflector to a function. It holds no
-// objects and no lock. Store is the one for owners that keep objects under a lock.
+// Events is a cache.ReflectorStore with a function for each event of a reflector. It holds no
+// objects and no lock. Store is the one for owners with objects under a lock.
 type Events[T any] struct {
 	// Read returns the kept part of an object from the server. It may get its own result again: a
 	// reflector reads the objects of a streamed list before they arrive.

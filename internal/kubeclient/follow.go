@@ -24,7 +24,7 @@ import (
 )
 
 // Follow keeps store equal to the objects on the server, by list and watch, until ctx ends. A field
-// selector restricts the objects; with the selector of Name, rights on that name suffice.
+// selector restricts the objects; with the selector of Name, rights on the one name suffice.
 //
 // Follow calls outcome with the error of each attempt, nil once a watch is established.
 func Follow[T Object, L runtime.Object](
@@ -48,8 +48,8 @@ func FollowMetadata(
 	return nil
 }
 
-// errInterrupted means that a connection broke at the begin of a watch. client-go then returns a
-// watch without events instead of an error.
+// errInterrupted means a broken connection at the begin of a watch. client-go then returns a watch
+// without events instead of an error.
 var errInterrupted = errors.New("the API server cannot be reached")
 
 // FollowBy does the same for the objects of a ListWatch; example is an object of its kind. A paged

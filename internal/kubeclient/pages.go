@@ -13,15 +13,14 @@ import (
 // pageSize is the number of objects in a page of a list.
 const pageSize = 500
 
-// paged is a store for so many objects that they are not read all at once.
+// paged is a store for objects in such numbers that it reads them in pages.
 type paged interface {
 	IsPaged() bool
 	Transformer() cache.TransformFunc
 }
 
-// inPages strips each page of a list before it reads the next one. It is for API servers that
-// cannot stream a list (Kubernetes before 1.32): all Pods of a large cluster at once are hundreds
-// of MiB.
+// inPages strips each page of a list before it reads the next one. It is for API servers without
+// streamed lists (Kubernetes before 1.32): all Pods of a large cluster at once are hundreds of MiB.
 //
 // Such servers have no pages of a list "from any version", so inPages lists the newest version.
 func inPages(listWatch *cache.ListWatch, strip cache.TransformFunc) *cache.ListWatch {

@@ -11,8 +11,8 @@ import (
 type Store[T any] struct {
 	// Changed receives the signals; its buffer is 1.
 	Changed chan struct{}
-	// Put stores an object and reports whether that was a change. Drop removes an object, Reset all of
-	// them.
+	// Put stores an object and reports whether the store has changed. Drop removes an object, Reset
+	// all of them.
 	Put   func(T) bool
 	Drop  func(T)
 	Reset func()

@@ -17,11 +17,10 @@ func Digest[T ~string | ~[]byte](data T) string {
 }
 
 // ShortDigest returns the first 16 digits of the Digest. It detects changes and shortens names. It
-// is no proof of content that others write.
+// is no proof of content written by others.
 func ShortDigest[T ~string | ~[]byte](data T) string { return Digest(data)[:shortDigest] }
 
-// DigestOfParts returns the digest of the digests of all parts, so that different lists of parts
-// differ.
+// DigestOfParts returns the digest of the digests of all parts, so different lists of parts differ.
 func DigestOfParts[T ~string | ~[]byte](parts ...T) string {
 	var all []byte
 	for _, part := range parts {

@@ -1,4 +1,4 @@
-// Package naming derives every name that the hub, its agents and upstream agents share.
+// Package naming derives every name common to the hub, its agents and upstream agents.
 //
 // Its invariant: the functions are pure and their results never change between versions. The golden
 // vectors in the test come from the upstream system.
@@ -25,7 +25,7 @@ const (
 	AgentSecret = "fleet-agent"
 	// AgentConfigMap holds the agent's settings on the member.
 	AgentConfigMap = "fleet-agent"
-	// AgentLease is the Lease in the agent's namespace that limits deployment to one deployer at a
+	// AgentLease is the Lease in the agent's namespace for limiting deployment to one deployer at a
 	// time. Agents of Rancher Fleet take it too.
 	AgentLease = "fleet-agent"
 	// MemberAgentLease is the same Lease for the agent of a MemberCluster.
@@ -40,8 +40,8 @@ const (
 	HubConfigMap = "fleet-controller"
 	// HubLease is the Lease of the leading hub, in its system namespace.
 	HubLease = "muster-hub"
-	// GitOpsAccount is the account of the program that reads Git repositories, in the hub's system
-	// namespace, and the Role for the Secrets of a workspace.
+	// GitOpsAccount is the account of the program for Git repositories, in the hub's system namespace,
+	// and the Role for the Secrets of a workspace.
 	GitOpsAccount = "fleet-gitops"
 	// HubServiceAccount is the account of the hub, in its system namespace.
 	HubServiceAccount = "fleet-controller"
@@ -50,7 +50,7 @@ const (
 	// MemberReconnectAccount is the account, Role and RoleBinding in the member namespace for the
 	// agent of a MemberCluster to come back after its credential has expired.
 	MemberReconnectAccount = "agent-reconnect"
-	// HeartbeatLease is the Lease that an agent renews, in its member namespace.
+	// HeartbeatLease is the Lease renewed by an agent, in its member namespace.
 	HeartbeatLease = "heartbeat"
 	// LabelMember is the label of the history of a release on the member for the UID of the member's
 	// report.
@@ -60,12 +60,12 @@ const (
 
 const (
 	memberClusterNamespacePrefix = "fleet-member-"
-	// MaxMemberClusterName is the maximum length of a MemberCluster's name, so that its member
-	// namespace is a DNS label.
+	// MaxMemberClusterName is the maximum length of a MemberCluster's name: its member namespace must
+	// be a DNS label.
 	MaxMemberClusterName = maxName - len(memberClusterNamespacePrefix)
 	// maxName is the maximum length of a label value or the name of a namespace.
 	maxName = 63
-	// keyHashInput is the number of characters that KeyHash reads of a string.
+	// keyHashInput is the number of characters of a string in KeyHash.
 	keyHashInput = 100
 )
 
@@ -171,7 +171,7 @@ func ClusterProfile(workspace, name string) string {
 	return fit(workspace + "." + name)
 }
 
-// AccessSecret returns the name of the Secret that a tool uses for a Cluster or MemberCluster.
+// AccessSecret returns the name of a tool's Secret for a Cluster or MemberCluster.
 func AccessSecret(tool, workspace, name string) string {
 	if workspace == "" {
 		return fit(tool + "-" + name)
@@ -179,7 +179,7 @@ func AccessSecret(tool, workspace, name string) string {
 	return fit(tool + "-" + workspace + "." + name)
 }
 
-// fit replaces the end of a name that is too long with a hash of the whole.
+// fit replaces the end of an overlong name with a hash of the whole.
 func fit(full string) string {
 	if len(full) <= maxObjectName {
 		return full
@@ -211,11 +211,11 @@ func TokenServiceAccount(token, uid string) string { return SafeConcat(token, ui
 // Kubernetes.
 func ServiceAccountToken(account string) string { return account + "-token" }
 
-// LastingToken returns the empty Secret that the tokens of an account without renewal are bound to.
+// LastingToken returns the empty Secret bound to the tokens of an account without renewal.
 func LastingToken(account string) string { return account + "-lasting" }
 
-// MemberAgentChart is the name of the chart of a MemberCluster's agent, and of the BundleDeployment
-// of that agent.
+// MemberAgentChart is the name of the chart of a MemberCluster's agent, and of this agent's
+// BundleDeployment.
 const MemberAgentChart = "member-agent"
 
 // AgentBundlePrefix is the prefix of the names of agents' Bundles.

@@ -21,7 +21,7 @@ var (
 )
 
 // Release returns the name of the Helm release of a BundleDeployment without one, as with
-// upstream's agents. A name that loses characters other than slashes gets a digest of the original
+// upstream's agents. A name with lost characters other than slashes gets a digest of the original
 // name.
 func Release(deployment string) string {
 	name := strings.ReplaceAll(deployment, "/", "-")

@@ -1,7 +1,7 @@
 // Package restore keeps watches correct after their API server was restored from an older snapshot.
 //
-// Its invariant: a watch continues only from a version that the server has reached. The agent links
-// this package, so it imports only client-go.
+// Its invariant: a watch continues only from a version reached by the server. The agent links this
+// package, so it imports only client-go.
 package restore
 
 import (
@@ -52,7 +52,7 @@ type Objects[L runtime.Object] interface {
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// ListWatch lists and watches the objects that narrow selects.
+// ListWatch lists and watches the objects selected by narrow.
 func ListWatch[L runtime.Object](objects Objects[L], narrow func(*metav1.ListOptions)) *toolscache.ListWatch {
 	return &toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -66,13 +66,12 @@ func ListWatch[L runtime.Object](objects Objects[L], narrow func(*metav1.ListOpt
 	}
 }
 
-// Survive returns a ListerWatcher with watches that do not continue after an API server was
-// restored from an older snapshot. Such a server has lower resource versions than the observed
-// ones. It accepts a watch from a version in its future, and then sends no event until it gets
-// there.
+// Survive returns a ListerWatcher with watches that end after the API server was restored from an
+// older snapshot. Such a server has lower resource versions than the observed ones. It accepts a
+// watch from a version in its future, and then sends no event until it gets there.
 //
 // Before it continues an interrupted watch, the ListerWatcher therefore queries the server for its
-// version, at the cost of a list of one object. A watch that reached its time limit needs no query,
+// version, at the cost of a list of one object. A watch ended by its time limit needs no query,
 // because every restore interrupts the watches.
 func Survive(lw toolscache.ListerWatcher) *toolscache.ListWatch {
 	return SurviveTogether(NewServer(), lw)
@@ -101,8 +100,8 @@ type survivor struct {
 	ends time.Time
 	// listed is the version of the last list, until an attempt to watch from there.
 	listed string
-	// restored is set if the server is behind the observed versions, so that everything must be listed
-	// again from the current state.
+	// restored is set if the server is behind the observed versions: everything must be listed again
+	// from the current state.
 	restored bool
 }
 
@@ -146,7 +145,7 @@ func (s *survivor) watch(ctx context.Context, options metav1.ListOptions) (watch
 	if err != nil {
 		return nil, err
 	}
-	defer done() // once the watch runs, it proves that the same server is still running
+	defer done() // once the watch runs, it proves the continuity of the server
 	if err := s.reached(ctx, options.ResourceVersion); err != nil {
 		s.interrupted()
 		s.server.broke()

@@ -15,7 +15,7 @@ type Server struct {
 	turn chan struct{}
 
 	mu sync.Mutex
-	// version is the version that the server has reached; empty after a break.
+	// version is the version reached by the server; empty after a break.
 	version string
 }
 

@@ -1,6 +1,6 @@
 // Package retry has the waits of the agent between attempts. Every wait ends with the context,
-// grows to a cap, and has jitter so that a fleet does not retry in step. An injected clock measures
-// the waits.
+// grows to a cap, and has jitter, because a fleet must not retry in step. An injected clock
+// measures the waits.
 package retry
 
 import (
@@ -77,8 +77,8 @@ func Until(ctx context.Context, clk clock.Clock, now func() time.Time, due time.
 	}
 }
 
-// Unknown waits for an answer that a hub cannot give now, without any urgency. The waits are 5 s to
-// 45 min, at most an hour with the jitter.
+// Unknown waits for an answer the hub cannot give now, without any urgency. The waits are 5 s to 45
+// min, at most an hour with the jitter.
 func Unknown() wait.Backoff {
 	return wait.Backoff{Duration: 5 * time.Second, Cap: 45 * time.Minute, Factor: 2, Jitter: 0.3, Steps: never}
 }
@@ -95,7 +95,7 @@ func Wait(ctx context.Context, clk clock.Clock, d time.Duration) error {
 	}
 }
 
-// Timer fires at the given time; never if that is zero.
+// Timer fires at the given time; never for the zero time.
 func Timer(clk clock.Clock, due time.Time) (fires <-chan time.Time, stop func()) {
 	if due.IsZero() {
 		return nil, func() {}

@@ -96,7 +96,7 @@ func inquire(ctx context.Context, pods []corev1.Pod, namespace string, out io.Wr
 	return errors.Join(problems...)
 }
 
-// statusOf requests the status of an agent. An agent that has not joined is an error.
+// statusOf requests the status of an agent. An agent before its join is an error.
 func statusOf(ctx context.Context, pod *corev1.Pod) (string, error) {
 	port := int32(0)
 	for _, container := range pod.Spec.Containers {

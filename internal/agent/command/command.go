@@ -1,5 +1,5 @@
 // Package command is the program muster-agent: its flags, its probes and metrics, and the command
-// check, which requests the status of running agents.
+// check for the status of running agents.
 //
 // Its invariant: the process listens before the agent starts, ends when its context does, and
 // writes nothing itself.

@@ -15,14 +15,14 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/explain"
 )
 
-// off is the address that switches an endpoint off.
+// off is the address to switch an endpoint off.
 const off = "0"
 
 // startup bounds the wait of /healthz?until=joined for the agent to join, because a request may
 // wait for days to be approved.
 const startup = time.Minute
 
-// health answers /healthz while the process lives, and /readyz once it has joined. Before that,
+// health answers /healthz while the process runs, and /readyz once it has joined. Before the join,
 // /readyz returns the reason and the remedy.
 //
 // With until=joined, /healthz serves a startup probe. A startup probe runs each second, so an

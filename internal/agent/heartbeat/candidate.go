@@ -62,15 +62,15 @@ func holderPrefix(clusterID string) string {
 	return clusterID[:min(len(clusterID), enough)] + "_"
 }
 
-// Candidate is an agent that sends heartbeats while it holds the Lease of its member. It measures
-// from its own observation of a change of the Lease, never by times from others. Only one goroutine
-// uses a candidate.
+// Candidate is an agent that competes for the Lease of its member. It sends heartbeats while it
+// holds the Lease. It measures from its own observation of a change of the Lease, never by others'
+// times. Only one goroutine uses a candidate.
 type Candidate struct {
 	Lease Lease
 	// ClusterID is the UID of the member's namespace kube-system, Hostname the hostname of the agent's
 	// Pod.
 	ClusterID, Hostname string
-	// Sibling reports whether another Pod of the agent's own namespace has that hostname, as during an
+	// Sibling reports whether another Pod of the agent's own namespace has the hostname, as during an
 	// update. Nil means that there is none.
 	Sibling func(ctx context.Context, hostname string) (bool, error)
 

@@ -25,8 +25,8 @@ const (
 	keyToken     = "token"
 	keyTokenName = "tokenName"
 	keyWorkspace = "clusterNamespace"
-	// keyConfigDigest is the digest of the ConfigMap that the chart installs together with the Secret,
-	// a moment later.
+	// keyConfigDigest is the digest of the chart's ConfigMap: Helm installs it together with the
+	// Secret, a moment later.
 	keyConfigDigest = "configDigest"
 	// keyValues may hold all of them, as the values.yaml of a ClusterRegistrationToken.
 	keyValues = "values"
@@ -60,7 +60,7 @@ func Reconnecting(c hubclient.Credential) Bootstrap {
 	}
 }
 
-// Digest changes with every change that makes a registration another one: the token, the hub, the
+// Digest changes with everything that makes a registration another one: the token, the hub, the
 // workspace or the clientID.
 func (b Bootstrap) Digest(clientID string) string {
 	return naming.DigestOfParts(b.Token, b.Server, b.Workspace, clientID)
@@ -72,8 +72,8 @@ func DigestOfClientID(clientID string) string { return naming.DigestOfParts(clie
 // IsOfAnotherChart reports whether a bootstrap Secret is an ordinary object of a Helm release, as
 // in the chart of Rancher Fleet. Muster's chart creates the Secret as a hook.
 //
-// An ordinary Secret is for the agent of that other chart, which starts while the agent before it
-// still runs.
+// An ordinary Secret is for the agent of the other chart: it starts while the agent before it still
+// runs.
 func IsOfAnotherChart(secret *corev1.Secret) bool {
 	return secret.Labels["app.kubernetes.io/managed-by"] == "Helm" && len(secret.Data[keyConfigDigest]) == 0
 }
@@ -135,7 +135,7 @@ func reader(secret *corev1.Secret) (func(key string) string, error) {
 }
 
 // tokenName returns the name of the ClusterRegistrationToken of an account, named <token>-<uid>. It
-// returns "" for other names, such as long ones, which are cut.
+// returns "" for other names, such as long, shortened ones.
 func tokenName(account string) string {
 	if match := endsInUID.FindStringSubmatch(account); match != nil {
 		return match[1]

@@ -22,7 +22,7 @@ import (
 	"github.com/muster-fleet/muster/internal/retry"
 )
 
-// Refusal is an answer of the hub that another request soon does not change.
+// Refusal is an answer of the hub that an early retry does not change.
 type Refusal struct {
 	// Message has the reason and the remedy.
 	Message string
@@ -33,13 +33,13 @@ type Refusal struct {
 // Error returns the message.
 func (r *Refusal) Error() string { return r.Message }
 
-// errGone means that the request was deleted. It also stands for a hub that has kept the agent from
-// reading the request for so long that it may be gone.
+// errGone means that the request was deleted. It also stands for a hub that has refused to show the
+// request for so long that it may be deleted.
 var errGone = errors.New("the request was deleted")
 
 // Joiner joins one hub with one token.
 type Joiner struct {
-	// Member is the cluster that joins.
+	// Member is the joining cluster.
 	Member *local.Cluster
 	// Bootstrap and Config are the settings for the join.
 	Bootstrap Bootstrap
@@ -163,7 +163,7 @@ func (j *Joiner) create(
 	}
 }
 
-// unreachable returns the context's own error unchanged, so that callers recognize it.
+// unreachable returns the context's own error unchanged, for callers to recognize.
 func (j *Joiner) unreachable(ctx context.Context, hub *hubclient.Hub, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -60,9 +60,9 @@ func (j *Joiner) request(clientID string, key credential.AnswerKey) *fleet.Clust
 
 // hubCAs returns the digests of the hub's authorities, if the agent trusts no others.
 //
-// It returns none if the agent also trusts others, because an attacker in between may have shown a
-// certificate from one of them. It also returns none for a bundle of too many authorities, which
-// identifies no hub.
+// It returns none if the agent also trusts others, because a man in the middle may have shown one
+// of their certificates. It also returns none for a bundle of too many authorities, because such a
+// bundle identifies no hub.
 func (j *Joiner) hubCAs() []string {
 	if j.Config.Mode != hubclient.TLSStrict {
 		return nil

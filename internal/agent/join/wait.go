@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// unreadAfter is the time until the agent reports a hub as absent that has not granted the right
-	// to read the request.
+	// unreadAfter is the time without the right to read the request before the agent reports the hub
+	// as absent.
 	unreadAfter = 10 * time.Second
-	// renewAfter is the time until the agent replaces a request that it may not read. It cannot
-	// distinguish a deleted request from a hub that has not handled it.
+	// renewAfter is the time until the agent replaces an unreadable request. It cannot distinguish a
+	// deleted request from an unhandled one.
 	renewAfter = 10 * time.Minute
 )
 
@@ -29,7 +29,7 @@ type waiter struct {
 	hub           *hubclient.Hub
 	registrations *hubclient.Registrations
 	request       *fleet.ClusterRegistration
-	// dropped are the labels that the hub refused, with the reasons.
+	// dropped are the labels refused by the hub, with the reasons.
 	dropped []string
 	// denied is set if an administrator has denied the request. They may still approve it while it
 	// exists.

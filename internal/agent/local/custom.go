@@ -13,8 +13,8 @@ import (
 
 type clusterProperties = kubeclient.Resource[*kubeclient.ClusterProperty, *kubeclient.ClusterPropertyList]
 
-// FollowClusterProperties keeps store equal to the ClusterProperties, in the version that the
-// member serves. It looks for the kind again every few minutes.
+// FollowClusterProperties keeps store equal to the ClusterProperties, in the version served by the
+// member. It looks for the kind again every few minutes.
 func (c *Cluster) FollowClusterProperties(ctx context.Context, store cache.ReflectorStore, outcome func(error)) {
 	for backoff := retry.Refused(); ; {
 		for _, properties := range c.properties {

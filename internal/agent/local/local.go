@@ -104,8 +104,8 @@ func (c *Cluster) FollowNodes(ctx context.Context, store cache.ReflectorStore, o
 	kubeclient.Follow(ctx, c.nodes, "", store, outcome)
 }
 
-// FollowPods keeps store equal to the pods that use resources of a node: scheduled ones that have
-// not ended.
+// FollowPods keeps store equal to the pods with resources of a node: scheduled ones that have not
+// ended.
 func (c *Cluster) FollowPods(ctx context.Context, store cache.ReflectorStore, outcome func(error)) {
 	kubeclient.Follow(ctx, c.pods, "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed", store, outcome)
 }
@@ -140,8 +140,8 @@ func (c *Cluster) HasReleases(ctx context.Context, member string) (bool, error) 
 	return c.hasReleases(ctx, naming.LabelMember+"="+member)
 }
 
-// HasUnownedReleases reports whether releases of no member exist: from a user, or from a Rancher
-// Fleet agent, which may be this member's. The agent's own release does not count.
+// HasUnownedReleases reports whether releases without a member exist: from a user, or from a
+// Rancher Fleet agent, which may be this member's. The agent's own release does not count.
 func (c *Cluster) HasUnownedReleases(ctx context.Context) (bool, error) {
 	return c.hasReleases(ctx, "owner=helm,!"+naming.LabelMember+",name!="+agentRelease)
 }

@@ -3,8 +3,8 @@
 // agents request tokens instead.
 //
 // Its invariant: a fresh token is stored before it is used, and the previous token works until it
-// expires. The agent may therefore end at any point. Times come from the hub's clock. A timer that
-// stopped during suspension of the machine is noticed within an hour.
+// expires. The agent may therefore end at any point. Times come from the hub's clock. A timer
+// stopped by a suspension of the machine is noticed within an hour.
 package renewal
 
 import (
@@ -26,8 +26,8 @@ type Renewer struct {
 	Token func() string
 	// Request requests a token with the given life from the hub.
 	Request func(ctx context.Context, life time.Duration) (string, error)
-	// Keep stores the token on the member, so that a restart finds it, and makes the agent use it from
-	// then on.
+	// Keep stores the token on the member, for the next restart, and makes the agent use it from then
+	// on.
 	Keep func(ctx context.Context, token string) error
 	// Explain words an error for the log.
 	Explain func(error) string

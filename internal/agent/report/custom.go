@@ -10,7 +10,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
-// customFacts are the facts that users of the member report.
+// customFacts are the facts reported by users of the member.
 type customFacts struct {
 	// answered is set once their sources have been listed, or cannot be.
 	answered bool
@@ -47,7 +47,7 @@ func newCustom(changed chan struct{}) *custom {
 	return c
 }
 
-// put stores a property that a report may have.
+// put stores a property permitted in a report.
 func (c *custom) put(property *kubeclient.ClusterProperty) bool {
 	before := c.byName[property.Name]
 	delete(c.byName, property.Name)
@@ -57,7 +57,7 @@ func (c *custom) put(property *kubeclient.ClusterProperty) bool {
 	return before != c.byName[property.Name]
 }
 
-// stripProperty drops a value that no report may have.
+// stripProperty drops a value not permitted in a report.
 func stripProperty(o *kubeclient.ClusterProperty) *kubeclient.ClusterProperty {
 	stripped := &kubeclient.ClusterProperty{ObjectMeta: metav1.ObjectMeta{Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion}}
 	if fleetfacts.Admits(o.Name, o.Spec.Value) {
@@ -80,7 +80,7 @@ func (c *custom) facts() customFacts {
 }
 
 // propertiesWatched and configMapWatched handle the result of an attempt to watch. The report does
-// not wait for facts that the agent may not read.
+// not wait for unreadable facts.
 func (c *custom) propertiesWatched(err error) {
 	if err != nil {
 		_ = c.properties.Change(func() { c.propertiesTried = true }) // never fails

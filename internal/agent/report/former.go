@@ -14,11 +14,11 @@ import (
 )
 
 // ofFormer returns JSON pointers to the parts of the report from a former agent, such as
-// KubeFleet's. They are its properties, its conditions, and resources that this agent does not
-// count. A write of this agent does not remove them.
+// KubeFleet's. They are its properties, its conditions, and resources not counted by this agent. A
+// write of this agent does not remove them.
 //
 // The agentStatus of other agent types is not included. Pointers into a list start with its last
-// entry, so that no removal moves another entry.
+// entry, to keep the positions of the others.
 func ofFormer(report, own clusterv1beta1.InternalMemberClusterStatus) (pointers []string) {
 	for name := range report.Properties {
 		if _, mine := own.Properties[name]; !mine {
@@ -58,7 +58,7 @@ func pointer(fields ...string) string {
 	return path
 }
 
-// dropFormer removes the parts of a former agent from the report. If that fails, the next write
+// dropFormer removes the parts of a former agent from the report. After a failure, the next write
 // tries again.
 func (r *Reporter) dropFormer(ctx context.Context, own clusterv1beta1.InternalMemberClusterStatus) {
 	if r.report == nil {

@@ -15,7 +15,7 @@ import (
 // maxNamespaces is the maximum number of namespaces in a report, as with KubeFleet's agents.
 const maxNamespaces = 200
 
-// namespaces is the store of the member's namespaces: the name of each, and the Work that owns it.
+// namespaces is the store of the member's namespaces: the name of each, and its owning Work.
 type namespaces struct {
 	kubeclient.Store[*corev1.Namespace]
 	// answered is set once the namespaces have been listed, or cannot be.
@@ -62,8 +62,8 @@ func (n *namespaces) collection() collection {
 	return c
 }
 
-// watched handles the result of an attempt to watch. The report does not wait for namespaces that
-// the agent may not list.
+// watched handles the result of an attempt to watch. The report does not wait for unreadable
+// namespaces.
 func (n *namespaces) watched(err error) {
 	if err != nil {
 		_ = n.Change(func() { n.answered = true }) // never fails
@@ -90,7 +90,7 @@ func (n *namespaces) drop(object *corev1.Namespace) {
 	delete(n.owners, object.Name)
 }
 
-// workOf names the Work that owns a namespace: an AppliedWork has the name of its Work.
+// workOf names the owning Work of a namespace: an AppliedWork has the name of its Work.
 func workOf(o metav1.Object) string {
 	for _, owner := range o.GetOwnerReferences() {
 		if kube.IsOwner(owner, placement.GroupVersion.WithKind("AppliedWork").GroupKind()) {
@@ -100,7 +100,7 @@ func workOf(o metav1.Object) string {
 	return ""
 }
 
-// stripNamespace keeps the fields that are read of a namespace.
+// stripNamespace keeps the needed fields of a namespace.
 func stripNamespace(o *corev1.Namespace) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, DeletionTimestamp: o.DeletionTimestamp, OwnerReferences: o.OwnerReferences,

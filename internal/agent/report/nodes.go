@@ -38,7 +38,7 @@ func newNodes(changed chan struct{}) *nodes {
 	return n
 }
 
-// stripNode keeps the fields that are read of a node, without its list of images.
+// stripNode keeps the needed fields of a node, without its list of images.
 func stripNode(o *corev1.Node) *corev1.Node {
 	stripped := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion}}
 	stripped.Status.Capacity, stripped.Status.Allocatable = o.Status.Capacity, o.Status.Allocatable

@@ -13,7 +13,7 @@ const (
 	// refresh is the longest time between two writes.
 	refresh = 10 * time.Minute
 	// worthwhile is the least change of available resources for a write of its own: a twentieth of the
-	// allocatable ones. Otherwise each Pod that starts or ends would cost the hub a write.
+	// allocatable ones. Otherwise each start or end of a Pod would cost the hub a write.
 	worthwhile = 20
 )
 

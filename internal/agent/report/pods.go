@@ -10,7 +10,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
-// pods is the store of the scheduled pods that have not ended. It keeps only the requests of each
+// pods is the store of the scheduled pods, except ended ones. It keeps only the requests of each
 // pod, and their sum. A pod's change therefore costs the same in a cluster of ten pods and of ten
 // thousand.
 type pods struct {
@@ -53,8 +53,8 @@ func stripPod(pod *corev1.Pod) *corev1.Pod {
 	return stripped
 }
 
-// requests returns the resources that a pod takes from its node, including one of its pod places;
-// nil if it takes nothing.
+// requests returns the resources a pod takes from its node, including one of its pod places; nil if
+// it takes nothing.
 func requests(pod *corev1.Pod) corev1.ResourceList {
 	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return nil
@@ -80,8 +80,8 @@ func (p *pods) set(pod *corev1.Pod, list corev1.ResourceList) bool {
 	return true
 }
 
-// available returns the part of allocatable that no pod requests, never negative; nil until the
-// pods have been listed once.
+// available returns the unrequested part of allocatable, never negative; nil before the first list
+// of the pods.
 func (p *pods) available(allocatable corev1.ResourceList) corev1.ResourceList {
 	p.Lock()
 	defer p.Unlock()

@@ -1,6 +1,6 @@
 // Package report reports the state of the member to the hub: its nodes and their resources, the
-// names of its namespaces, its version and health. It also reports that the member has left, at the
-// request of the hub.
+// names of its namespaces, its version and health. It also reports the departure of the member, at
+// the request of the hub.
 //
 // Its invariant: it is the only writer of the status of the InternalMemberCluster. It writes at
 // most once per 10 s, unless the hub waits for an answer, and at least once per 10 min. Equal
@@ -44,7 +44,7 @@ type Member interface {
 	Version(context.Context) (string, error)
 	// FollowNodes keeps store equal to the nodes until the context ends.
 	FollowNodes(ctx context.Context, store cache.ReflectorStore, outcome func(error))
-	// FollowPods keeps store equal to the scheduled pods that have not ended.
+	// FollowPods keeps store equal to the scheduled pods, except ended ones.
 	FollowPods(ctx context.Context, store cache.ReflectorStore, outcome func(error))
 	// FollowNamespaces keeps store equal to the namespaces.
 	FollowNamespaces(ctx context.Context, store cache.ReflectorStore, outcome func(error))
@@ -63,7 +63,7 @@ type Session struct {
 	// ReadyToLeave is set once a leaving member may leave. LeaveProgress is its progress.
 	ReadyToLeave  bool
 	LeaveProgress string
-	// Unpruned names objects that were deleted on the hub and cannot be removed from the member.
+	// Unpruned names objects deleted on the hub but still on the member.
 	Unpruned Unpruned
 	// Note is further information for the hub besides the join; empty if there is none.
 	Note string
@@ -84,7 +84,7 @@ type Reporter struct {
 	Changed <-chan struct{}
 	// HealthDue wakes the reporter at each heartbeat to check the health of the member again.
 	HealthDue <-chan struct{}
-	// Left is called once the hub accepts the first report that the member has left.
+	// Left is called once the hub accepts the first departure report.
 	Left func()
 	// Farewell is the reason for leaving, if the hub did not request it.
 	Farewell string
@@ -111,8 +111,8 @@ type Reporter struct {
 	before         []metav1.Condition
 	// collectedBefore is the last reported condition about the collection of namespaces.
 	collectedBefore metav1.Condition
-	// healthAt is the time of the last health check of the member's API server. doubted signals that a
-	// watch of the member began to fail.
+	// healthAt is the time of the last health check of the member's API server. doubted signals the
+	// failure of a watch on the member.
 	healthAt time.Time
 	health   membership.Streak
 	doubted  chan struct{}
@@ -208,7 +208,7 @@ func (r *Reporter) due() time.Time {
 	}
 	at := due(r.last, r.facts.since(r.written), period)
 	if r.written.left && r.facts.left {
-		// A member that has left reports nothing more.
+		// After its departure, a member reports nothing more.
 		at = r.Clock.Now().Add(refresh)
 	}
 	if r.retryAt.After(at) {
@@ -234,7 +234,7 @@ func (r *Reporter) handleReport() {
 		}
 	case own == nil && !r.last.IsZero():
 		// The hub deleted the report and created another. The new one is empty until the agent writes,
-		// and the hub may wait for that.
+		// and the hub may wait for the write.
 		r.last, r.written, r.before = time.Time{}, facts{left: r.written.left}, nil
 	}
 }

@@ -18,12 +18,12 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// Names that readers of a report know.
+// Names known to readers of a report.
 const (
 	conditionJoined  = "Joined"
 	conditionHealthy = "Healthy"
-	// conditionPruned exists, with status False, while an object that was deleted on the hub cannot be
-	// removed.
+	// conditionPruned exists, with status False, while an object deleted on the hub is still on the
+	// member.
 	conditionPruned = "Pruned"
 )
 
@@ -34,7 +34,7 @@ const maxNote = 1024
 type facts struct {
 	summary    summary
 	namespaces collection
-	// custom are the facts that users of the member report.
+	// custom are the facts reported by users of the member.
 	custom     customFacts
 	version    string
 	unhealthy  string
@@ -44,7 +44,7 @@ type facts struct {
 	leaving string
 	// note is further information for the hub besides the join.
 	note string
-	// unpruned names objects that cannot be removed.
+	// unpruned names objects that could not be removed.
 	unpruned Unpruned
 	// hub is the agent's connection to the hub.
 	hub clusterv1beta1.HubInUse
@@ -57,12 +57,12 @@ func (f facts) complete() bool {
 	return f.summary.listed && f.summary.available != nil && f.namespaces.answered && f.custom.answered
 }
 
-// Unpruned is the reason why objects that were deleted on the hub are still on the member; empty if
-// there are none.
+// Unpruned is the reason why objects deleted on the hub are still on the member; empty if there are
+// none.
 type Unpruned struct{ Reason, Message string }
 
-// since returns the urgency of the difference from the other facts. A new generation, which the hub
-// knows itself, and a small change of available resources wait for the next write.
+// since returns the urgency of the difference from the other facts. A new generation and a small
+// change of available resources wait for the next write; the hub knows the generation itself.
 func (f facts) since(other facts) change {
 	switch {
 	case f.urgent(other):
@@ -87,11 +87,10 @@ func (f facts) equal(other facts) bool {
 		(f.summary.available == nil) == (other.summary.available == nil) && f.namespaces.equal(other.namespaces)
 }
 
-// urgent reports whether the hub or a user waits for the difference from the other facts. That
-// includes leaving, another connection to the hub, a request that the agent cannot fulfil, and
-// another credential.
+// urgent reports whether the hub or a user waits for the difference from the other facts. Urgent
+// are a departure, another connection to the hub, an unfulfilled request, and another credential.
 //
-// It also includes objects that cannot be removed. Another message of the same failure can wait.
+// Objects that could not be removed are urgent, too. Another message of the same failure can wait.
 func (f facts) urgent(other facts) bool {
 	hub := f.hub
 	if hub.Failure != "" && other.hub.Failure != "" {
@@ -151,7 +150,7 @@ func properties(f facts, observed metav1.Time) map[string]clusterv1beta1.Propert
 	return reported
 }
 
-// collected returns the condition that all namespaces are in the report, or not.
+// collected returns the condition about the namespaces: all are in the report, or not.
 func (r *Reporter) collected(f facts, timestamp metav1.Time) metav1.Condition {
 	c := metav1.Condition{
 		Type: clusterv1beta1.ConditionNamespacesCollected, Status: metav1.ConditionTrue, Reason: clusterv1beta1.ReasonNamespacesCollected,
@@ -167,7 +166,7 @@ func (r *Reporter) collected(f facts, timestamp metav1.Time) metav1.Condition {
 	return c
 }
 
-// HasLeft reports whether the agent has reported that it left, and the hub still requests it.
+// HasLeft reports whether the agent has reported its departure, and the hub still requests it.
 func HasLeft(report *clusterv1beta1.InternalMemberCluster) bool {
 	if report.Spec.State != clusterv1beta1.ClusterStateLeave {
 		return false

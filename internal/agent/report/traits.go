@@ -30,12 +30,12 @@ var distributionLabels = []struct{ label, distribution string }{
 	{"node.openshift.io/os_id", "openshift"}, {"microk8s.io/cluster", "microk8s"}, {"doks.digitalocean.com/node-pool", "doks"},
 }
 
-// distributionVersions are parts of versions that one distribution of Kubernetes each has.
+// distributionVersions are parts of versions, each typical of one distribution of Kubernetes.
 var distributionVersions = []struct{ part, distribution string }{
 	{"+k3s", "k3s"}, {"+rke2", "rke2"}, {"+k0s", "k0s"}, {"-eks-", "eks"}, {"-gke.", "gke"}, {"+vmware", "tanzu"},
 }
 
-// readLabels lists the labels that are read of a node.
+// readLabels lists the needed labels of a node.
 var readLabels = append(append([]string{
 	corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaRegion, corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone,
 	corev1.LabelInstanceTypeStable, corev1.LabelInstanceType,
@@ -83,7 +83,7 @@ func traitsOf(o *corev1.Node) traits {
 	return t
 }
 
-// maxCounted bounds the node pools and instance types that are counted, each.
+// maxCounted bounds the counted node pools and instance types, each.
 const maxCounted = 16
 
 // factsOf returns the facts of all nodes by name, except the distribution by version.
@@ -149,7 +149,7 @@ func counted(numbers map[string]int) []string {
 	return names[:min(len(names), maxCounted)]
 }
 
-// extended lists the resources that Kubernetes does not define, such as GPUs, with their amounts.
+// extended lists the resources not defined by Kubernetes, such as GPUs, with their amounts.
 func extended(capacity corev1.ResourceList) (list []string) {
 	for _, name := range slices.Sorted(maps.Keys(capacity)) {
 		domain, _, qualified := strings.Cut(string(name), "/")
@@ -160,7 +160,7 @@ func extended(capacity corev1.ResourceList) (list []string) {
 	return list
 }
 
-// distributionOf returns the distribution that a version of Kubernetes names, or the nodes'.
+// distributionOf returns the distribution in a version of Kubernetes, or the nodes'.
 func distributionOf(version, ofNodes string) string {
 	for _, d := range distributionVersions {
 		if strings.Contains(version, d.part) {

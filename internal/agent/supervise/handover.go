@@ -10,9 +10,9 @@ import (
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
-// handover decides which of two watches of a kind fills a store: the agent's own, or the program's
-// while the program watches. Each watch begins with a list of all objects, so a change from one to
-// the other loses no event.
+// handover decides about the watch for a store: the agent's own, or the program's while the program
+// watches. Each watch begins with a list of all objects, so a change from one to the other loses no
+// event.
 type handover struct {
 	mu sync.Mutex
 	// byProgram is set while the program watches; changed signals each change of it.
@@ -65,7 +65,7 @@ func (h *handover) begin(ctx context.Context) (watching context.Context, end fun
 	}
 }
 
-// suspend ends the agent's watch. After it returns, that watch no longer writes into the store.
+// suspend ends the agent's watch. After it returns, this watch no longer writes into the store.
 func (h *handover) suspend() {
 	h.mu.Lock()
 	h.byProgram = true
@@ -141,7 +141,7 @@ func (p *Placed) takeList() error {
 	return nil
 }
 
-// takeBack resumes the agent's watch after the program ended. A program that ended by itself found
+// takeBack resumes the agent's watch after the program ended. A program ends by itself if it found
 // nothing to do, perhaps in a newer state than it passed on. The objects then count only after the
 // agent has listed them.
 func (p *Placed) takeBack(clean bool) {

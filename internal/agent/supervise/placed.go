@@ -14,8 +14,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
-// Placed is the store of a watch of the metadata of one kind: the objects that the hub placed on
-// the member, by name.
+// Placed is the store of a watch of the metadata of one kind: the hub's objects for the member, by
+// name.
 type Placed struct {
 	// Kind is the kind in orders and replies.
 	Kind protocol.Kind
@@ -32,8 +32,8 @@ type Placed struct {
 	names map[string]seen
 	// begun is set after the first object.
 	begun bool
-	// idle holds the objects that no longer need the program, in their state at that time. It outlasts
-	// a break of the watch.
+	// idle holds the objects without need for the program, in their state at the time. It outlasts a
+	// break of the watch.
 	idle map[string]seen
 	// reported holds the last report about each object, because the program may have written the
 	// status since.
@@ -79,8 +79,8 @@ func NewPlaced(kind protocol.Kind, changed chan struct{}) *Placed {
 	return p
 }
 
-// Followed handles the result of an attempt to watch. A hub that does not serve the kind, or gives
-// no right to it, has placed nothing.
+// Followed handles the result of an attempt to watch. A hub without the kind, or without the right
+// to it, has placed nothing.
 func (p *Placed) Followed(err error) {
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 		p.once.Do(func() { close(p.known) })
@@ -127,7 +127,7 @@ func (p *Placed) forgetReports() {
 	clear(p.reported)
 }
 
-// setIdle stores the objects that no longer need the program, by generation.
+// setIdle stores the objects without need for the program, by generation.
 func (p *Placed) setIdle(generations map[string]int64) {
 	p.Lock()
 	defer p.Unlock()

@@ -1,9 +1,9 @@
 // Package supervise runs the program muster-deployer while there is something to deploy, and
 // watches for objects otherwise.
 //
-// Its invariant: the agent does not link Helm, so that Helm does not use the agent's memory. The
-// credential reaches the program only over its standard input. The heartbeat continues regardless
-// of the program. The program ends together with the agent, for any cause.
+// Its invariant: the agent does not link Helm, and so saves Helm's memory. The credential reaches
+// the program only over its standard input. The heartbeat continues regardless of the program. The
+// program ends together with the agent, for any cause.
 package supervise
 
 import (
@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	// stableAfter is the run time after which a crash starts a new series.
+	// stableAfter is the run time before a crash starts a new series.
 	stableAfter = 2 * time.Minute
 	// crashLimit is the number of unexplained crashes in a series before they are reported on all
 	// objects.
@@ -138,7 +138,7 @@ func (s *Supervisor) Run(ctx context.Context) {
 			backoff, series = retry.Unreachable(), 0
 		}
 		series++
-		left = left || crashed != nil // the program may have ended before it removed objects that are no longer placed
+		left = left || crashed != nil // the program may have ended before it removed objects no longer placed
 		wait := backoff.Step()
 		s.Log.Info("Deployer failed", "reason", err.Error(), "retry", wait.String())
 		if s.emptying() || crashed == nil || !explained && series >= crashLimit {
@@ -150,7 +150,7 @@ func (s *Supervisor) Run(ctx context.Context) {
 	}
 }
 
-// runOnce runs the program once. After that the agent resumes its own watches.
+// runOnce runs the program once. Afterwards the agent resumes its own watches.
 func (s *Supervisor) runOnce(ctx context.Context) (emptied bool, err error) {
 	run := s.run
 	if s.Simulation != nil {

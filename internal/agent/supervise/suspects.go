@@ -18,7 +18,7 @@ const (
 	lastDelay  = time.Hour
 )
 
-// suspects are the BundleDeployments that may have crashed the program, kept from run to run.
+// suspects are the BundleDeployments suspected of a crash of the program, kept from run to run.
 type suspects struct {
 	mu     sync.Mutex
 	byName map[string]*suspect
@@ -42,7 +42,7 @@ func (s *suspects) list() []protocol.Suspect {
 	return list
 }
 
-// clear drops a suspect that the program survived.
+// clear drops a suspect after the program has survived it.
 func (s *suspects) clear(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

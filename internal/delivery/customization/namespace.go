@@ -13,8 +13,8 @@ import (
 )
 
 // renderNamespace fills the templates in the labels and annotations of the namespace. The keys are
-// no templates. A result unfit for a label value is an error here, because the member would refuse
-// the whole namespace for it.
+// no templates. A result that is not a valid label value is an error here, because the member would
+// refuse the whole namespace.
 func renderNamespace(options *fleet.BundleDeploymentOptions, cluster *fleet.Cluster) error {
 	if options.Helm != nil && options.Helm.DisablePreProcess ||
 		!anyTemplate(options.NamespaceLabels) && !anyTemplate(options.NamespaceAnnotations) {

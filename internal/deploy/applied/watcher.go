@@ -158,11 +158,11 @@ func (w *Watcher[S]) start(s *store[S]) {
 type Sight string
 
 const (
-	// Unsure means: no watch has reached the requested resource version.
+	// Unsure means that no watch has reached the requested resource version.
 	Unsure Sight = "Unsure"
-	// Absent means: no watched object has the name.
+	// Absent means that no watched object has the name.
 	Absent Sight = "Absent"
-	// Present means: the object exists.
+	// Present means that the object exists.
 	Present Sight = "Present"
 )
 

@@ -54,7 +54,7 @@ func (a *Attempts) suspected(name string) bool {
 	return suspected
 }
 
-// crashed returns the failure of a suspect under delay. It returns none if the BundleDeployment
+// crashed returns the failure of a suspect that must wait. It returns none if the BundleDeployment
 // changed since the crash.
 func (a *Attempts) crashed(name string, deployment *fleet.BundleDeployment) failure {
 	a.mu.Lock()

@@ -173,8 +173,8 @@ func (d *Deployer) adopt(ctx context.Context) error {
 }
 
 // moveHistories moves histories from the agent's namespace, where earlier versions kept them, into
-// the namespaces of the releases. It reports whether it moved any. A history with a failed move
-// stays until its release is deployed again or removed.
+// the namespaces of the releases. It reports whether it moved any. If the move of a history fails,
+// the history stays until its release is deployed again or removed.
 func (d *Deployer) moveHistories(ctx context.Context, found release.Found) (moved bool) {
 	for _, releases := range found.Releases {
 		s := releases[0]

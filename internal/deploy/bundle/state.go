@@ -7,8 +7,8 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/release"
 )
 
-// The life of one deployment. The BundleDeployment on the hub is desired, the release on the member
-// is observed:
+// The life cycle of one deployment. The BundleDeployment on the hub is desired, the release on the
+// member is observed:
 //
 //	         BundleDeployment? ──no──► release of this member? ──no──► Gone (what is another's is left alone)
 //	              │ yes                     │ yes

@@ -127,7 +127,7 @@ func readyReason(state fleet.BundleState) string {
 	return reasons.Error
 }
 
-// heldReason returns the reason of a condition of a deployment held back by the hub.
+// heldReason returns the reason of a condition of a deployment that the hub holds back.
 func heldReason(spec fleet.BundleDeploymentSpec) string {
 	switch {
 	case spec.Paused:

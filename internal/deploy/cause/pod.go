@@ -91,7 +91,7 @@ func ofContainer(name string, status *corev1.ContainerStatus) (severity, string)
 	return 0, ""
 }
 
-// withImage returns the message of a container without a start. It names the image if the problem
+// withImage returns the message of a container that cannot start. It names the image if the problem
 // is the image.
 func withImage(waiting *corev1.ContainerStateWaiting, image string) string {
 	if !strings.Contains(waiting.Reason, "Image") || strings.Contains(waiting.Message, image) {

@@ -99,7 +99,7 @@ func collected(key Key, desired *unstructured.Unstructured) string {
 		"leave them out", key)
 }
 
-// maxComparisons limits the comparisons in a row of an object under constant change by others.
+// maxComparisons limits consecutive comparisons of an object that others keep changing.
 const maxComparisons = 5
 
 func modifiedStatus(key Key) *fleet.ModifiedStatus {

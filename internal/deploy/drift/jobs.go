@@ -140,7 +140,7 @@ func (d *Detector) takeEnd(object applied.Query) summary {
 	return is
 }
 
-// countPassed handles an object with a permitted absence: it counts a failed Job as not ready, and
+// countPassed handles an object that may be missing: it counts a failed Job as not ready, and
 // others not at all.
 func (o *Observation) countPassed(s *Set, key Key) {
 	run, over := s.jobs.over(key)

@@ -3,7 +3,7 @@
 //
 // Its invariant: the result depends only on the object. The rules and messages come from kstatus.
 // In addition, a kind without reported status is Untracked and not Ready. A running Job is
-// Progressing, and a Job or CronJob with a suspended manifest is Ready.
+// Progressing, and a Job or CronJob suspended by its manifest is Ready.
 package readiness
 
 import (

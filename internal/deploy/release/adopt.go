@@ -31,7 +31,8 @@ const (
 	// the hub's.
 	annotationOwnValues = "muster/own-values"
 	// helmManager is the field manager of Helm's command and of the hub's importer. Both also upgrade
-	// the agent's own release. The agent must therefore not own fields there beyond their reach.
+	// the agent's own release. The agent must therefore not own fields there that Helm and the
+	// importer could not change or remove.
 	helmManager = "helm"
 	// longOperation is the time until an operation of Helm's command counts as cut off. By default
 	// Helm gives up after five minutes.

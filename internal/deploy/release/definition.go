@@ -30,7 +30,7 @@ const (
 	crdMarked crdStep = "marked"
 )
 
-// CRDConflict is the error for a definition in crds/ beyond the release's control.
+// CRDConflict is the error for a definition in crds/ that the release may not replace.
 type CRDConflict struct{ message string }
 
 func (c *CRDConflict) Error() string { return c.message }

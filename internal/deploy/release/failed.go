@@ -17,7 +17,7 @@ import (
 const maxFailed = 8
 
 // sweepFailed deletes objects of failed revisions missing in a successful release, because Helm
-// compares only with the last deployed revision. It logs objects with a failed deletion; they are
+// compares only with the last deployed revision. It logs objects that cannot be deleted; they are
 // removed with the Bundle.
 func (c *Cluster) sweepFailed(ctx context.Context, s Summary, manifest string) {
 	log := logr.FromContextOrDiscard(ctx).WithValues("release", s.String())

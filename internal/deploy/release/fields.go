@@ -109,7 +109,7 @@ func takenOver(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry
 	return append(rest, entry), nil
 }
 
-// deploys reports whether fields include the mark of the release: their owner then deployed the
+// deploys reports whether fields include the mark of the release: if so, their owner deployed the
 // object.
 func deploys(fields map[string]any) bool {
 	for _, key := range []string{"f:metadata", "f:annotations", "f:" + helmReleaseName} {

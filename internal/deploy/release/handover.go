@@ -155,7 +155,7 @@ func (r *renderer) isLeft(found *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(r.request.Leaving, func(s Summary) bool { return Belongs(s, found) })
 }
 
-// keepHook makes Helm keep a hook object in handover, beyond the life of its release.
+// keepHook makes Helm keep a hook object that is handed over and outlives its release.
 func (r *renderer) keepHook(object, found *unstructured.Unstructured) {
 	if outlives(object) && (r.isOwn(found) || r.isLeft(found)) {
 		put(object.GetAnnotations(), helm.HookDeleteAnnotation, neverDeleted, object.SetAnnotations)

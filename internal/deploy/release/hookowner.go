@@ -23,7 +23,7 @@ import (
 // with the name of a hook.
 type hookOwner struct {
 	release ID
-	// releases are the releases with possible marks on an object, including this one.
+	// releases are the releases whose marks an object may have, including this one.
 	releases []ID
 	// unmarked are the hooks from revisions of Helm or another agent. Their objects have no marks.
 	unmarked []*helm.Hook

@@ -149,8 +149,7 @@ func (c *Cluster) withdraw(ctx context.Context, configuration *action.Configurat
 	}
 }
 
-// whileInstalled checks the agent's own release before each write with a possible creation of an
-// object.
+// whileInstalled checks the agent's own release before each write that may create an object.
 type whileInstalled struct {
 	next      http.RoundTripper
 	installed *installed

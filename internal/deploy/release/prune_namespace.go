@@ -169,7 +169,7 @@ type apiService struct {
 	} `json:"status"`
 }
 
-// unavailable names the unavailable parts of the API with possible objects, with the reason.
+// unavailable names the unavailable parts of the API that may hold objects, with the reason.
 // Discovery omits parts without an answer since the start of the API server.
 func (c *Cluster) unavailable(ctx context.Context, partial *discovery.ErrGroupDiscoveryFailed) ([]string, error) {
 	services, err := c.Dynamic.Resource(apiServiceResource).List(ctx, metav1.ListOptions{})

@@ -42,7 +42,7 @@ type renderer struct {
 	request         Request
 	// adopts is called if an object of an installation exists already; nil for an upgrade.
 	adopts func()
-	// replaced are objects in handover with a changed immutable field.
+	// replaced are handed-over objects with a changed immutable field.
 	replaced sync.Map
 }
 

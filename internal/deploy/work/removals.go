@@ -82,7 +82,7 @@ func (r *removals) forget(work string) {
 }
 
 // confirm returns the remaining wait before the objects of a deleted Work may be removed. Zero
-// without an error means: they may be removed now.
+// without an error means that they may be removed now.
 func (c *Controller) confirm(ctx context.Context, work *placement.Work) (time.Duration, error) {
 	now := c.Clock.Now()
 	r := c.removals.begun(work, now)

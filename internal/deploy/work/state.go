@@ -10,7 +10,7 @@ import (
 	"github.com/muster-fleet/muster/internal/retry"
 )
 
-// The life of a Work on its member:
+// The life cycle of a Work on its member:
 //
 //	            AppliedWork is ours                 deleted                    nothing is left
 //	(new) ────────────────────────► Applying ─────────────────► Removing ───────────────────────► Removed ──► (gone)

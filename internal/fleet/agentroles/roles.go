@@ -53,8 +53,7 @@ func ClusterRoles() ([]client.Object, error) {
 	return roles, nil
 }
 
-// rancherBootstrap is the object set of the ClusterRoles that Rancher Fleet's hub applies for its
-// agents.
+// rancherBootstrap is the object set of the ClusterRoles from Rancher Fleet's hub for its agents.
 const rancherBootstrap = "fleet-bootstrap-data"
 
 // RolesThere holds the existing ClusterRoles with the name of a hub's role and another creator.
@@ -89,8 +88,8 @@ func FindRoles(ctx context.Context, reader client.Reader) (found RolesThere, err
 	return found, nil
 }
 
-// TakeOver marks the hub's roles that replace Rancher Fleet's. The hub applies a role with the UID
-// of an existing role over that role, and never over one re-created under its name.
+// TakeOver marks the hub's roles in the place of Rancher Fleet's. The hub applies a role with an
+// existing UID over this role only, and never over one re-created under its name.
 func (r RolesThere) TakeOver(roles []client.Object) {
 	for _, theirs := range r.Theirs {
 		for _, role := range roles {

@@ -20,7 +20,7 @@ const (
 	userAnonymous        = "system:anonymous"
 )
 
-// Author is the user who last changed the spec of a placement or an override, or the data of an
+// Author is the last user to change the spec of a placement or an override, or the data of an
 // envelope.
 type Author struct {
 	// Name is the user name.

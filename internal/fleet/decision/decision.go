@@ -1,8 +1,8 @@
 // Package decision writes the decisions of users about registration requests and members, for the
 // command line and the dashboard. The hub reads them from annotations.
 //
-// Its invariant: a decision changes only the object that the user has seen. The API server checks
-// its UID.
+// Its invariant: a decision changes only the object seen by the user. The API server checks its
+// UID.
 package decision
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// Decision is a decision that a user writes as an annotation.
+// Decision is a user's decision, written as an annotation.
 type Decision struct {
 	// Name is the verb of the decision.
 	Name string
@@ -79,7 +79,7 @@ func (d Decision) Because(reason string) Decision {
 	return d
 }
 
-// Verb returns the verb that the decision takes, besides the right to patch; empty for none.
+// Verb returns the verb needed for the decision, besides the right to patch; empty for none.
 func (d Decision) Verb() string {
 	switch d.annotation {
 	case fleet.AnnotationApproved:

@@ -26,8 +26,8 @@ func Paused(o client.Object) bool {
 	return membership.Paused(o)
 }
 
-// Pause holds back all changes of a Bundle, GitRepo, HelmOp or placement, or on a member. What is
-// deployed stays.
+// Pause holds back all changes of a Bundle, GitRepo, HelmOp or placement, or on a member. Deployed
+// resources stay.
 func Pause(ctx context.Context, c client.Client, o client.Object) error {
 	if isBundleOrSource(o) {
 		return change(ctx, c, o, nil, map[string]any{"paused": true})
@@ -95,7 +95,7 @@ func isBundleOrSource(o client.Object) bool {
 }
 
 // change sets annotations and fields of the spec of an object; nil removes one. It fails with a
-// conflict if the object of that name has another UID.
+// conflict if the object of this name has another UID.
 func change(ctx context.Context, c client.Client, o client.Object, annotations, spec map[string]any) error {
 	metadata := map[string]any{"uid": o.GetUID()}
 	body := map[string]any{"metadata": metadata}

@@ -1,4 +1,4 @@
-// Package facts names the facts that agents report about their members, and makes labels of them.
+// Package facts names the facts reported by agents about their members, and turns them into labels.
 //
 // A fact is a property in a report. Names of the agent's own facts contain a slash, and names of
 // custom facts do not. Its invariant: no custom fact has a name of the agent, Kubernetes or a
@@ -38,7 +38,7 @@ func InstanceTypeCount(instanceType string) string {
 	return prefix + "instance-types/" + instanceType + "/count"
 }
 
-// SKUCount returns the name that KubeFleet's agents on Azure give the same property.
+// SKUCount returns the same property's name from KubeFleet's agents on Azure.
 func SKUCount(sku string) string { return "kubernetes.azure.com/vm-sizes/" + sku + "/count" }
 
 // The limits of custom facts, in entries and bytes.
@@ -69,7 +69,7 @@ func Admits(name, value string) bool {
 	return !slices.ContainsFunc(reserved, func(domain string) bool { return name == domain || strings.HasSuffix(name, "."+domain) })
 }
 
-// Custom returns the custom facts that a report may have: the first by name of those admitted.
+// Custom returns the custom facts permitted in a report: the first of them, by name.
 func Custom(all map[string]string) map[string]string {
 	admitted := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(all)) {

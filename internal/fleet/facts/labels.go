@@ -28,7 +28,7 @@ var labelled = map[string]bool{
 // kubernetesVersion is the name for the label with the minor version, such as v1.36.
 const kubernetesVersion = "kubernetes-version"
 
-// Problem returns the fault in a list of facts that shall become labels, or "".
+// Problem returns the fault in a list of facts for labels, or "".
 func Problem(wanted []string) string {
 	for _, name := range wanted {
 		if _, own := labelled[prefix+name]; !own && name != kubernetesVersion && !Admits(name, present) {
@@ -44,8 +44,8 @@ func Wanted(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// Labels returns the labels of the wanted facts, from the properties that a member has reported.
-// Facts that cannot be a label are left out.
+// Labels returns the labels of the wanted facts, from the properties reported by a member. It omits
+// facts that are not valid labels.
 func Labels(wanted []string, properties map[string]clusterv1beta1.PropertyValue) map[string]string {
 	labels := map[string]string{}
 	add := func(key, value string) {

@@ -9,12 +9,12 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 )
 
-// gatherPeriod is the longest time between two changes of a kind that share an entry.
+// gatherPeriod is the longest time between two changes of a kind in one entry.
 const gatherPeriod = time.Hour
 
 // Append returns the history with further changes. A change joins the entry of its kind if the last
-// change there is less than an hour old. Above the maximum, the oldest entry of the kind with the
-// most entries goes: a member that flaps does not push out its revocation.
+// change there is less than an hour old. Above the maximum, the oldest entry of the most frequent
+// kind is dropped: a flapping member does not displace its revocation.
 func Append(recorded []clusterv1beta1.HistoryEntry, changes []Change, now time.Time) []clusterv1beta1.HistoryEntry {
 	if len(changes) == 0 {
 		return recorded

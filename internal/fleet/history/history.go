@@ -2,8 +2,8 @@
 // ones there. A Cluster and a MemberCluster have the same words.
 //
 // History reads objects, and writes none. Its invariant: an entry costs no write of its own. It
-// follows from two statuses, and is written with the second one. A member that flaps adds to an
-// entry, and pushes out only entries of the same kind.
+// follows from two statuses, and is written with the second one. A flapping member adds to an
+// entry, and displaces only entries of the same kind.
 package history
 
 import (
@@ -39,7 +39,7 @@ type Change struct {
 	Message string
 }
 
-// State is what the history compares of a status.
+// State is the part of a status for comparison in the history.
 type State struct {
 	Agent membership.AgentState
 	// Message is the sentence of the status about the agent.
@@ -95,8 +95,8 @@ func OfMemberCluster(status *clusterv1beta1.MemberClusterStatus) State {
 	return state
 }
 
-// Changes returns the changes between two states of a member at a time, and those that its marks
-// show and its history does not.
+// Changes returns the changes between two states of a member at a time, and changes in its marks
+// that its history lacks.
 func Changes(before, after State, record client.Object, recorded []clusterv1beta1.HistoryEntry, now time.Time) (changes []Change) {
 	add := func(reason clusterv1beta1.HistoryReason, message string) {
 		changes = append(changes, Change{reason, kube.Clip(message, maxMessage-len("..."))})
@@ -167,7 +167,7 @@ func agent(before, after State, record client.Object, now time.Time, add func(cl
 	}
 }
 
-// marked adds the decisions of users about a member that its history does not have yet.
+// marked adds the decisions of users about a member that its history lacks.
 func marked(record client.Object, recorded []clusterv1beta1.HistoryEntry, add func(clusterv1beta1.HistoryReason, string)) {
 	last := newest(recorded, clusterv1beta1.HistoryCordoned, clusterv1beta1.HistoryDrained, clusterv1beta1.HistoryUncordoned)
 	shown := last == clusterv1beta1.HistoryCordoned || last == clusterv1beta1.HistoryDrained

@@ -2,7 +2,7 @@ package membership
 
 import "sigs.k8s.io/controller-runtime/pkg/client"
 
-// AgentKind is the kind of agent that received an identity.
+// AgentKind is the kind of the agent with an identity.
 type AgentKind string
 
 // The kinds of agents.
@@ -14,14 +14,15 @@ const (
 )
 
 const (
-	// AnnotationAgent on a member's ServiceAccount is the kind of agent that received the account.
+	// AnnotationAgent on a member's ServiceAccount is the kind of agent with the first grant of the
+	// account.
 	AnnotationAgent = "muster/agent"
-	// AnnotationActing is on the ServiceAccount of a Rancher Fleet agent whose credential an agent of
-	// Muster's has taken over. Its value is the kind of the acting agent.
+	// AnnotationActing is on the ServiceAccount of a Rancher Fleet agent after an agent of Muster's
+	// has taken over its credential. Its value is the kind of the acting agent.
 	AnnotationActing = "muster/acting-agent"
 )
 
-// KindOf returns the kind of agent that acts with a member's ServiceAccount.
+// KindOf returns the kind of agent acting with a member's ServiceAccount.
 func KindOf(account client.Object) AgentKind {
 	if Shared(account) {
 		return AgentKind(account.GetAnnotations()[AnnotationActing])
@@ -29,8 +30,8 @@ func KindOf(account client.Object) AgentKind {
 	return IssuedTo(account)
 }
 
-// IssuedTo returns the kind of agent that received a member's ServiceAccount; "" if the account is
-// no member's.
+// IssuedTo returns the kind of agent with the first grant of a member's ServiceAccount; "" if the
+// account is no member's.
 func IssuedTo(account client.Object) AgentKind {
 	return AgentKind(account.GetAnnotations()[AnnotationAgent])
 }

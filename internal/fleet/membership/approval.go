@@ -16,9 +16,9 @@ const (
 	Denied   = "false"
 )
 
-// AwaitsApproval reports whether a Cluster waits for approval, so that the hub delivers nothing but
-// its own agent. The controller of Clusters decides that. It shows the decision no later than the
-// namespace, and without a namespace there are no deliveries.
+// AwaitsApproval reports whether a Cluster waits for approval. The hub then delivers nothing but
+// its own agent. The controller of Clusters decides about it. It shows the decision no later than
+// the namespace, and without a namespace there are no deliveries.
 func AwaitsApproval(cluster *fleet.Cluster) bool {
 	approved := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionDeliveryApproved)
 	return approved != nil && approved.Status == corev1.ConditionFalse

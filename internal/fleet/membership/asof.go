@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// lastKnown is the mark of a message that repeats the last report of an agent without further
-// reports.
+// lastKnown is the mark of a message with the last report of an agent without further reports.
 const lastKnown = ", as of "
 
 // Gone returns the reason why an agent sends no further reports; "" if it may send some.
@@ -23,7 +22,7 @@ func (s AgentState) Gone() string {
 	}
 }
 
-// AsOf returns the message about the last report of an agent that is gone: `agent lost, as of
+// AsOf returns the message about the last report of a departed or lost agent: `agent lost, as of
 // 2026-01-02T03:04:05Z: Ready`. The time is the last known heartbeat, zero if there is none.
 func AsOf(gone string, seen time.Time, report string) string {
 	at := "its last report"
@@ -33,7 +32,7 @@ func AsOf(gone string, seen time.Time, report string) string {
 	return gone + lastKnown + at + ": " + report
 }
 
-// IsAsOf reports whether a message repeats the last report of an agent that is gone.
+// IsAsOf reports whether a message repeats the last report of a departed or lost agent.
 func IsAsOf(message string) bool {
 	before, _, found := strings.Cut(message, lastKnown)
 	return found && (strings.HasSuffix(before, " lost") || strings.HasSuffix(before, " left") || strings.HasSuffix(before, " without access"))

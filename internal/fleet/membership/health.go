@@ -2,7 +2,7 @@ package membership
 
 import clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 
-// Streak counts the results of a health check that differ from the shown health.
+// Streak counts consecutive results of a health check that differ from the shown health.
 type Streak struct {
 	// Unhealthy is the shown health. It changes only after enough other results in a row.
 	Unhealthy bool

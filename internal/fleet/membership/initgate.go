@@ -6,8 +6,8 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// Initializing reports whether the init gates of a Cluster hold back deliveries. A Cluster whose
-// gates the hub has not checked yet counts, so nothing is delivered too early.
+// Initializing reports whether the init gates of a Cluster hold back deliveries. A Cluster with
+// unchecked gates counts, so nothing is delivered too early.
 func Initializing(cluster *fleet.Cluster) bool {
 	at := cluster.Status.Initialization
 	return len(cluster.Spec.InitGates) > 0 && (at == nil || at.Finished == nil)

@@ -1,5 +1,5 @@
 // Package membership holds the knowledge about a Cluster or MemberCluster shared by the hub and the
-// user interfaces. That is its status in the same words for both, its epoch, and the name of its
+// user interfaces. It covers the status, in the same words for both, the epoch, and the name of the
 // member namespace.
 //
 // Membership reads objects, and writes none.
@@ -25,7 +25,7 @@ func Revoked(record client.Object) bool {
 	return set && value != strconv.FormatBool(false)
 }
 
-// MaxEpoch is the largest epoch that the hub counts to. Only another writer can set a larger one.
+// MaxEpoch is the largest epoch in the hub's count. Only another writer can set a larger one.
 const MaxEpoch = 1 << 30
 
 // Epoch returns the number of revocations of a member.
@@ -37,13 +37,13 @@ func Epoch(record client.Object) int {
 	return epoch
 }
 
-// Countable reports whether the epoch can increase, so that the next one has another namespace.
+// Countable reports whether the epoch can increase. The next epoch then has another namespace.
 func Countable(record client.Object) bool { return Epoch(record) < MaxEpoch }
 
 // Epochs lists epochs, separated by commas.
 type Epochs string
 
-// LongDigests returns the epochs whose member namespace has a name with a long digest.
+// LongDigests returns the epochs with a long digest in the name of their member namespace.
 func LongDigests(record client.Object) Epochs {
 	return Epochs(record.GetAnnotations()[clusterv1beta1.AnnotationLongDigests])
 }
@@ -72,7 +72,7 @@ func NamespaceAt(workspace, name string, epoch int, long Epochs) string {
 
 // DeliveryNamespace returns the member namespace of a Cluster; "" before the hub has created it,
 // and after a revocation until an agent registers. The name is derived, because an agent of Rancher
-// Fleet may write the status. status.namespace only shows that the namespace is ready.
+// Fleet may write the status. status.namespace only reports a ready namespace.
 func DeliveryNamespace(cluster *fleet.Cluster) string {
 	if cluster.Status.Namespace == "" {
 		return ""
@@ -80,8 +80,8 @@ func DeliveryNamespace(cluster *fleet.Cluster) string {
 	return Namespace(cluster)
 }
 
-// ClientID returns the ID that an agent must present to become a Cluster. It is spec.clientID, else
-// the UID of the Cluster if the hub itself installs the agent. The hub then need not write into the
+// ClientID returns the ID an agent must present to become a Cluster. It is spec.clientID, else the
+// UID of the Cluster if the hub itself installs the agent. The hub then need not write into the
 // spec. Without either no agent matches.
 func ClientID(cluster *fleet.Cluster) string {
 	if cluster.Spec.ClientID == "" && cluster.Spec.KubeConfigSecret != "" {
@@ -103,9 +103,9 @@ func RecordOf(o client.Object) (types.NamespacedName, bool) {
 	return key, key.Name != "" && key.Namespace != ""
 }
 
-// HasNamespace reports whether a namespace shows that the hub created it for this Cluster or
-// MemberCluster. The UID in its annotation or owner reference decides. A namespace of an earlier
-// version of the hub has neither and names the Cluster.
+// HasNamespace reports whether a namespace proves its creation for this Cluster or MemberCluster.
+// The UID in its annotation or owner reference decides. A namespace of an earlier version of the
+// hub has neither and names the Cluster.
 func HasNamespace(record, namespace client.Object) bool {
 	if uid, marked := namespace.GetAnnotations()[AnnotationRecordUID]; marked {
 		return types.UID(uid) == record.GetUID()

@@ -12,6 +12,6 @@ func Paused(o metav1.Object) bool {
 	return o.GetAnnotations()[fleet.AnnotationPaused] == "true" || isCluster && cluster.Spec.Paused
 }
 
-// Unpause returns the command that ends the pause of a member or a placement. The name may begin
-// with a kind.
+// Unpause returns the command to end the pause of a member or a placement. The name may begin with
+// a kind.
 func Unpause(name string) string { return "muster pause " + name + " --undo" }

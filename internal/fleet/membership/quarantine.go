@@ -14,8 +14,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// Quarantined reports whether a Cluster or MemberCluster keeps only its heartbeat. What is there
-// stays, and nothing is delivered, changed or removed.
+// Quarantined reports whether a Cluster or MemberCluster keeps only its heartbeat. Resources on the
+// member stay, and nothing is delivered, changed or removed.
 func Quarantined(member metav1.Object) bool {
 	value, set := member.GetAnnotations()[fleet.AnnotationQuarantined]
 	return set && value != strconv.FormatBool(false)
@@ -30,7 +30,7 @@ func QuarantinedBy(member metav1.Object) (text string) {
 	return text + because(member, fleet.AnnotationQuarantineReason)
 }
 
-// EndQuarantine returns the command that ends the quarantine of a Cluster or MemberCluster.
+// EndQuarantine returns the command to end the quarantine of a Cluster or MemberCluster.
 func EndQuarantine(member metav1.Object) string {
 	return "muster quarantine " + strings.TrimPrefix(member.GetNamespace()+"/"+member.GetName(), "/") + " --undo"
 }

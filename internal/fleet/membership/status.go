@@ -62,8 +62,8 @@ type Status struct {
 }
 
 // ClusterStatus reads the status of a Cluster. Its condition Ready is about the agent and, while
-// the agent is online, about deliveries. The agent's report, which may be nil, shows the health of
-// its API server.
+// the agent is online, about deliveries. The agent's report, if not nil, shows the health of its
+// API server.
 func ClusterStatus(record *fleet.ClusterStatus, report *clusterv1beta1.InternalMemberCluster) Status {
 	ready := kube.FindCondition(record.Conditions, fleet.ConditionReady)
 	if ready == nil {
@@ -156,7 +156,7 @@ func MemberClusterStatus(record *clusterv1beta1.MemberClusterStatus) (s Status) 
 	return s
 }
 
-// AgentCondition returns a condition that the member's agent writes about itself, or nil.
+// AgentCondition returns a condition of the member's agent about itself, or nil.
 func AgentCondition(report *clusterv1beta1.InternalMemberCluster, kind string) *metav1.Condition {
 	if report == nil {
 		return nil

@@ -148,7 +148,7 @@ func (m Matcher) ForbiddenLater(matched []int, cluster *fleet.Cluster, groups []
 	return -1
 }
 
-// Outranked describes a Cluster with the Bundle in spite of a later target with doNotDeploy.
+// Outranked describes a Cluster that gets the Bundle although a later target has doNotDeploy.
 func (m Matcher) Outranked(first, later int, cluster *fleet.Cluster) string {
 	return fmt.Sprintf("Cluster %s/%s gets the Bundle by %s, although %s has doNotDeploy: the first matching target decides; "+
 		"put the target with doNotDeploy first, or set targetCustomizationMode: AllMatches",

@@ -49,7 +49,7 @@ func boundBy(o metav1.Object) (types.NamespacedName, bool) {
 	return key, key.Name != ""
 }
 
-// onBinding wakes the placement of a deleted binding. The hub's own changes wake nothing.
+// onBinding wakes the placement of a deleted binding. The hub's own changes trigger nothing.
 func (c *Controller) onBinding(_ context.Context, gone, _ client.Object, q controller.Queue) {
 	if key, ok := boundBy(gone); ok {
 		c.enqueueSoon(q, key)

@@ -142,7 +142,7 @@ func (c *checker) entries(field string, value *yaml.Node, want reflect.Type) {
 	}
 }
 
-// mergedInto returns the maps that the value of a merge key `<<` names.
+// mergedInto returns the maps named by the value of a merge key `<<`.
 func mergedInto(value *yaml.Node) (maps []*yaml.Node) {
 	if value.Kind == yaml.AliasNode {
 		value = value.Alias
@@ -156,7 +156,7 @@ func mergedInto(value *yaml.Node) (maps []*yaml.Node) {
 	return maps
 }
 
-// booleans are the texts that Kubernetes' reader of YAML takes for true or false.
+// booleans are the texts read as true or false by Kubernetes' reader of YAML.
 var booleans = []string{"y", "n", "yes", "no", "on", "off"}
 
 func (c *checker) scalar(field string, value *yaml.Node, want reflect.Type) {

@@ -21,8 +21,8 @@ import (
 // Names are the names of the file, in the order of their precedence.
 var Names = []string{"fleet.yaml", "fleet.yml"}
 
-// File is the content of a fleet.yaml: the options of a Bundle, and what the Bundle's object holds
-// beside its spec.
+// File is the content of a fleet.yaml: the options of a Bundle, and the Bundle's fields beside its
+// spec.
 type File struct {
 	fleet.BundleSpec `json:",inline"`
 
@@ -38,7 +38,7 @@ type File struct {
 	ImageScans []any `json:"imageScans,omitempty"`
 }
 
-// refused are the keys of a Bundle that a fleet.yaml cannot have, with the remedy.
+// refused are the keys of a Bundle forbidden in a fleet.yaml, with the remedy.
 var refused = map[string]string{
 	"resources":          "the files of the directory are the resources",
 	"targets":            "write targetCustomizations or overrideTargets",

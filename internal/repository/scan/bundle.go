@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// maxPlain is the number of bytes of all resources above which they are compressed.
+	// maxPlain is the maximum of uncompressed bytes of all resources; more of them are compressed.
 	maxPlain = 1_000_000
 	// maxFiles bounds the bytes of a Bundle's files before compression, as the hub does.
 	maxFiles = 16 << 20
@@ -92,7 +92,7 @@ func labels(repo *fleet.GitRepo, file *fleetyaml.File) map[string]string {
 }
 
 // target sets the targets. The customizations come first. The targets of the GitRepo are also
-// restrictions, so that a customization selects no further Clusters.
+// restrictions, so a customization selects no further Clusters.
 func target(bundle *fleet.Bundle, repo *fleet.GitRepo, file *fleetyaml.File) {
 	targets := file.OverrideTargets
 	if len(targets) == 0 {
@@ -111,7 +111,7 @@ func target(bundle *fleet.Bundle, repo *fleet.GitRepo, file *fleetyaml.File) {
 	bundle.Spec.TargetRestrictions = targets
 }
 
-// lay sets the options of the GitRepo, which win over a fleet.yaml.
+// lay sets the options of the GitRepo; they override a fleet.yaml.
 func lay(bundle *fleet.Bundle, repo *fleet.GitRepo) {
 	from := repo.Spec
 	bundle.Spec.Paused = bundle.Spec.Paused || from.Paused
@@ -138,8 +138,8 @@ func lay(bundle *fleet.Bundle, repo *fleet.GitRepo) {
 	}
 }
 
-// content returns the files of a directory by their paths in it, without its fleet.yaml and
-// without the files whose values are in the spec.
+// content returns the files of a directory by their paths in it, without its fleet.yaml and without
+// the files of values in the spec.
 func content(tree Tree, s source, values map[string]bool) (map[string][]byte, error) {
 	contents, size := map[string][]byte{}, 0
 	for _, name := range s.files {

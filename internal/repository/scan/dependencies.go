@@ -12,7 +12,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// maxDepth bounds dependencies that have dependencies in the repository.
+// maxDepth bounds the depth of dependencies in the repository.
 const maxDepth = 8
 
 // dependency is an entry of a Chart.yaml or its lock.
@@ -56,7 +56,7 @@ func (v vendor) add(ctx context.Context, root, dir string, depth int) error {
 	return nil
 }
 
-// dependencies reads the dependencies from the first file that has some.
+// dependencies reads the dependencies from the first file with some.
 func (v vendor) dependencies(root string, names ...string) (name string, found []dependency, err error) {
 	for _, name := range names {
 		var file struct{ Dependencies []dependency }

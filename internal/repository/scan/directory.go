@@ -11,7 +11,7 @@ import (
 // MaxPaths bounds the files of a repository.
 const MaxPaths = 100_000
 
-// MaxFile bounds the bytes of a file that is read.
+// MaxFile bounds the bytes of a file to read.
 const MaxFile = maxFiles
 
 // Directory returns the tree of a directory on disk. Links to files count, if they lead to a file

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ignoreFile lists, in its directory, patterns of files that belong to no Bundle.
+// ignoreFile lists, in its directory, patterns of files outside all Bundles.
 const ignoreFile = ".fleetignore"
 
 // ignored are the patterns of an ignoreFile. They hold for its directory and those below.

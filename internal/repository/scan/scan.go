@@ -28,7 +28,7 @@ type Chart struct {
 	Files map[string][]byte
 }
 
-// source is a directory that becomes a Bundle.
+// source is the directory of a Bundle.
 type source struct {
 	dir string
 	// options is the path of its fleet.yaml, or "".
@@ -39,9 +39,9 @@ type source struct {
 	files []string
 }
 
-// Bundles returns the Bundles of a repository, sorted by name, with their values in the spec. It
-// also returns those that it can make beside an error. Without charts, the members fetch charts
-// from elsewhere.
+// Bundles returns the Bundles of a repository, sorted by name, with their values in the spec.
+// Beside an error, it also returns the valid Bundles. Without charts, the members fetch charts from
+// elsewhere.
 func Bundles(ctx context.Context, repo *fleet.GitRepo, tree Tree, charts Charts) ([]*fleet.Bundle, error) {
 	tree, err := visible(tree)
 	if err != nil {
@@ -136,7 +136,7 @@ func find(repo *fleet.GitRepo, tree Tree) ([]source, error) {
 	return sources, errors.Join(errs...)
 }
 
-// ownFiles returns the files below a directory that do not belong to a Bundle below it.
+// ownFiles returns the files below a directory outside the Bundles below it.
 func ownFiles(tree Tree, base string, own map[string]bool) (files []string) {
 	other := map[string]bool{} // whether the files of a directory belong to another Bundle
 	for _, name := range tree.below(base) {
@@ -153,7 +153,7 @@ func ownFiles(tree Tree, base string, own map[string]bool) (files []string) {
 	return files
 }
 
-// driven returns the Bundles that spec.bundles lists.
+// driven returns the Bundles listed in spec.bundles.
 func driven(listed []fleet.BundlePath, tree Tree) (sources []source, err error) {
 	var errs []error
 	directories := tree.directories()

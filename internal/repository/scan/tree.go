@@ -56,7 +56,7 @@ func (t Tree) options(dir string) string {
 	return ""
 }
 
-// pointer begins the file that Git LFS keeps in place of a large one.
+// pointer begins the file kept by Git LFS in place of a large one.
 const pointer = "version https://git-lfs.github.com/spec/"
 
 // readWhole returns a file, or an error if its content is elsewhere.
@@ -95,7 +95,7 @@ func relative(dir, name string) string {
 	return strings.TrimPrefix(name, dir+"/")
 }
 
-// LinkTarget returns the path of the file that a link in the tree leads to.
+// LinkTarget returns the path of the file behind a link in the tree.
 func LinkTarget(link, target string) (string, error) {
 	joined, err := within(path.Dir(link), target)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // mergeValues merges the files in helm.valuesFiles into helm.values, of the Bundle and of each
-// customization. It returns the paths of these files, which are no resources.
+// customization. It returns the paths of these files; they are no resources.
 func mergeValues(tree Tree, s source, spec *fleet.BundleSpec, customizations []fleet.BundleTarget) (map[string]bool, error) {
 	read := map[string]bool{}
 	merge := func(field string, helm *fleet.HelmOptions) error {
@@ -70,7 +70,7 @@ func readValues(tree Tree, file string) (map[string]any, error) {
 	return values, nil
 }
 
-// mergeInto merges maps key by key; anything else replaces what it finds.
+// mergeInto merges maps key by key; anything else replaces the existing value.
 func mergeInto(values, more map[string]any) {
 	for key, value := range more {
 		inner, isMap := value.(map[string]any)

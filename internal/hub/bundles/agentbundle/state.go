@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The life of a member's agent, shown by the condition AgentUpToDate and its reason:
+// The life cycle of a member's agent, shown by the condition AgentUpToDate and its reason:
 //
 //	              the desired version changes
 //	UpToDate ─────────────────────────────────► WaitingForTurn ◄──► RolloutStopped (by a failed update)
@@ -56,8 +56,8 @@ const (
 	NameTaken State = "NameTaken"
 	// UpgradesRefused: the chart of a MemberCluster's agent refuses upgrades by the hub.
 	UpgradesRefused State = "UpgradesRefused"
-	// NoCredential: the agent of a MemberCluster keeps the token of its identity, and may not read the
-	// chart.
+	// NoCredential: the agent of a MemberCluster keeps the token of its identity, and this identity
+	// may not read the chart.
 	NoCredential State = "NoCredential"
 )
 
@@ -117,8 +117,8 @@ func (a agent) failed(now time.Time) bool {
 	return a.inFlight() && (a.sent == a.desired || a.lost) && (a.failure != "" || !now.Before(a.sentAt.Add(confirmTimeout)))
 }
 
-// decision is the state of an agent. behind names the agent behind it. wake is the time when the
-// decision may change without an event.
+// decision is the state of an agent. behind names the agent that caused it. wake is the time when
+// the decision may change without an event.
 type decision struct {
 	state  State
 	behind types.NamespacedName

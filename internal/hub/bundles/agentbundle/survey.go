@@ -30,7 +30,7 @@ type survey struct {
 	silent failures
 }
 
-// failures are agents with a failed update.
+// failures are agents whose update failed.
 type failures struct {
 	count int
 	// first of them by name.
@@ -49,8 +49,8 @@ func (f *failures) add(key types.NamespacedName) {
 
 // trial is the progress of sent but unconfirmed versions, by their common part.
 type trial struct {
-	// first is one agent with a trial of a version. tried counts such agents, and failed holds the
-	// failures among them.
+	// first is one agent that tries a version. tried counts such agents, and failed holds the failures
+	// among them.
 	first  map[string]types.NamespacedName
 	tried  map[string]int
 	failed map[string]*failures
@@ -115,7 +115,7 @@ func (r *rollout) survey() *survey {
 // spread reports whether failures affect more than one workspace, or the only one there is.
 func (s *survey) spread(f *failures) bool { return len(f.workspaces) > 1 || len(s.workspaces) == 1 }
 
-// stop returns the failures in the way of a version for a group; nil if the rollout continues.
+// stop returns the failures that stop a version for a group; nil if the rollout continues.
 func (s *survey) stop(g group) *failures {
 	if g.change != joining && s.silent.count >= s.budget {
 		return &s.silent // they have used up the budget
@@ -225,7 +225,7 @@ func (s *survey) admitted(key types.NamespacedName, g group) {
 	}
 }
 
-// failedWith returns the agents with a failed update to a version, sorted by name.
+// failedWith returns the agents that failed to update to a version, sorted by name.
 func (r *rollout) failedWith(common string) (names []types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

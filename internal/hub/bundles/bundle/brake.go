@@ -85,7 +85,7 @@ func (o observed) confirms() confirmed {
 	return is
 }
 
-// brakeSetting is the share of a Bundle's Clusters to remove it from without a confirmation.
+// brakeSetting is the share of a Bundle's Clusters that may lose it without a confirmation.
 type brakeSetting struct {
 	share int
 	// shareIgnored is the reason why the workspace's own share is ignored; empty if it is used.

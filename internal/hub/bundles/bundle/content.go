@@ -202,7 +202,7 @@ func (c *contents) collect(ctx context.Context, request ctrl.Request) (ctrl.Resu
 			return ctrl.Result{}, fmt.Errorf("listing the BundleDeployments of Content %s: %w", content.Name, err)
 		}
 		c.mu.Lock()
-		defer c.mu.Unlock() // until it is gone: a Bundle in need of it then creates it again
+		defer c.mu.Unlock() // until it is gone: a Bundle that needs it then creates it again
 		if len(users.Items) > 0 || c.bundles[content.Name].Len() > 0 {
 			return ctrl.Result{}, nil
 		}

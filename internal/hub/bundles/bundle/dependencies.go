@@ -151,8 +151,8 @@ func circleFrom(name string, next func(string) ([]string, error)) ([]string, err
 	return nil, nil
 }
 
-// onDependency enqueues the direct and indirect dependents of a Bundle, after a change with a
-// possible effect on a circle.
+// onDependency enqueues the direct and indirect dependents of a Bundle, after a change that may
+// open or close a circle.
 func (c *Controller) onDependency(ctx context.Context, before, after *fleet.Bundle, q controller.Queue) {
 	if before != nil && after != nil && maps.Equal(before.Labels, after.Labels) &&
 		equality.Semantic.DeepEqual(before.Spec.DependsOn, after.Spec.DependsOn) {

@@ -97,13 +97,13 @@ type computed struct {
 	confirmed confirmed
 	// reported is the time of the last status write.
 	reported time.Time
-	// first is the UID of the Bundle with a first deployment by this hub.
+	// first is the UID of the Bundle, if this hub made its first deployment.
 	first types.UID
 	// completion holds the options added by the Policies of the namespace.
 	completion policy.Completion
 	// sources are the objects in downstreamResources; nil before they are read.
 	sources map[fleet.DownstreamResource]original
-	// unread is the error of the sources with a failed last read.
+	// unread is the error of the sources that could not be read last time.
 	unread error
 }
 

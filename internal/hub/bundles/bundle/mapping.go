@@ -86,8 +86,8 @@ type reach struct {
 	// closed are the namespaces selected by mappings, without their own consent. They get nothing
 	// new, and existing deployments stay.
 	closed map[string]bool
-	// problem names the invalid mappings with a possible effect on the Bundle. They open nothing, and
-	// nothing is deleted because of them.
+	// problem names the invalid mappings that may select the Bundle. They open nothing, and nothing is
+	// deleted because of them.
 	problem error
 }
 

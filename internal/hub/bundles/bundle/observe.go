@@ -21,7 +21,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// errStale reports a cache behind the server; the next event requeues the Bundle.
+// errStale reports that the cache lags behind the server; the next event requeues the Bundle.
 var errStale = errors.New("the cache is behind")
 
 func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observed, error) {

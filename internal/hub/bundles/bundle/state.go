@@ -18,7 +18,8 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
 )
 
-// The life of the deployment of a Bundle on a Cluster, with the states of the Bundle's summary:
+// The life cycle of the deployment of a Bundle on a Cluster, with the states of the Bundle's
+// summary:
 //
 // Paused, OutsideWindow and WaitingForDependency are waits before WaitApplied.
 //
@@ -83,7 +84,7 @@ type observed struct {
 	// targets are sorted by workspace and name.
 	targets []target
 	// unmatched holds the targets without a matching Cluster. outranked has the first sentences on
-	// Clusters with a later, ineffective target against the Bundle, outrankedCount their number.
+	// Clusters that a later target excludes without effect, outrankedCount their number.
 	unmatched      selection.Unmatched
 	outranked      []string
 	outrankedCount int

@@ -11,7 +11,7 @@ func newMatcher(bundle *fleet.Bundle) (selection.Matcher, error) {
 	return selection.NewMatcher(bundle, checkStrategy(bundle.Spec.RolloutStrategy))
 }
 
-// findOutranked adds a Cluster with a later, ineffective target against the Bundle.
+// findOutranked adds a Cluster that a later target excludes without effect.
 func (o *observed) findOutranked(m selection.Matcher, matched []int, cluster *fleet.Cluster, groups []*fleet.ClusterGroup) {
 	later := m.ForbiddenLater(matched, cluster, groups)
 	if later < 0 {

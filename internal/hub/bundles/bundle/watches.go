@@ -170,8 +170,8 @@ func (c *Controller) deployedOn(ctx context.Context, cluster *fleet.Cluster, bun
 	return c.Client.Get(ctx, key, &d, client.UnsafeDisableDeepCopy) == nil && bundleOf(&d) == bundle
 }
 
-// bundlesFor returns the Bundles with possible targets in a workspace: its own, and Bundles let in
-// by a mapping.
+// bundlesFor returns the Bundles that may target a workspace: its own, and Bundles admitted by a
+// mapping.
 func (c *Controller) bundlesFor(ctx context.Context, workspace string) []fleet.Bundle {
 	var own fleet.BundleList
 	c.list(ctx, &own, client.InNamespace(workspace), client.MatchingFields{indexCluster: anyCluster})

@@ -30,7 +30,8 @@ type Rules struct {
 	requiring []string
 	account   preset
 	accounts  list
-	// creating names the Policies for the creation of namespaces, keeping the Policies against it.
+	// creating names the Policies that allow the creation of namespaces, keeping the Policies that
+	// forbid it.
 	creating, keeping []string
 	namespaces        list
 	selectors         []selector

@@ -71,8 +71,8 @@ func controllerOf(o client.Object) []string {
 	return nil
 }
 
-// onDeployment enqueues the source of a BundleDeployment after a moment, once for all reports of
-// the moment.
+// onDeployment enqueues the source of a BundleDeployment after a short delay, once for all reports
+// in this time.
 func (c *Controller) onDeployment(_ context.Context, before, after *fleet.BundleDeployment, q controller.Queue) {
 	d := cmp.Or(after, before)
 	key := types.NamespacedName{Namespace: d.Labels[fleet.LabelBundleNamespace], Name: d.Labels[c.label]}

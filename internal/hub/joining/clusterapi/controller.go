@@ -132,7 +132,7 @@ func ownerOf(secret *metav1.PartialObjectMetadata, name string) *metav1.OwnerRef
 	return nil
 }
 
-// explain emits an Event about an existing Cluster in the way of the registration.
+// explain emits an Event about an existing Cluster that blocks the registration.
 func (c *Controller) explain(existing *fleet.Cluster, secret string) {
 	if existing.Spec.KubeConfigSecret != secret {
 		c.Recorder.Eventf(existing, nil, corev1.EventTypeWarning, reasons.NotFromClusterAPI, "Register",

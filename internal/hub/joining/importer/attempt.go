@@ -103,7 +103,7 @@ func (o observed) upToDate(cluster *fleet.Cluster, out outcome) bool {
 		cluster.Status.APIServerURL == out.url && cluster.Status.APIServerCAHash == credential.CAHash([]byte(out.ca))
 }
 
-// preflight returns the ID of the cluster, or the problem in the way of the import. It changes
+// preflight returns the ID of the cluster, or the problem that blocks the import. It changes
 // nothing there.
 func (c *Controller) preflight(ctx context.Context, d *downstream, cluster *fleet.Cluster,
 	objects []*unstructured.Unstructured) (string, error) {

@@ -23,7 +23,7 @@ var notKubeconfigs = []string{
 	"fleet.cattle.io/bundle-deployment/v1alpha1",
 }
 
-// NewSecretCache returns a cache of all Secrets with a possible kubeconfig. Through it, the hub
+// NewSecretCache returns a cache of all Secrets that may hold a kubeconfig. Through it, the hub
 // notices changes. Users' Secrets carry no label of Muster's, so the cache watches all namespaces.
 // It keeps only name and version: about 540 bytes each.
 func NewSecretCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {

@@ -48,7 +48,7 @@ const (
 // Deps holds the dependencies of the controller.
 type Deps struct {
 	controller.Deps
-	// Secrets holds the metadata of all Secrets with a possible kubeconfig: see NewSecretCache.
+	// Secrets holds the metadata of all Secrets that may hold a kubeconfig: see NewSecretCache.
 	Secrets cache.Cache
 	// Hub is the hub's configuration for its own cluster.
 	Hub *rest.Config

@@ -44,8 +44,8 @@ type entry struct {
 	uid types.UID
 	// history belongs to the single reconcile of the Cluster; the tracker's lock guards the rest.
 	history history
-	// clusterID is the ID found by the import. Only here, two Clusters of one cluster under concurrent
-	// import see each other.
+	// clusterID is the ID found by the import. Two concurrent imports of one cluster see each other
+	// only here.
 	clusterID string
 	// connected: the Cluster holds a connection, or was enqueued to take one.
 	connected bool

@@ -56,7 +56,7 @@ type reader struct {
 type readers struct {
 	mu sync.Mutex
 	of map[types.NamespacedName]*reader
-	// ofRequest holds the readers of possibly readable requests.
+	// ofRequest holds the readers of requests that may be readable.
 	ofRequest map[types.NamespacedName]*reader
 }
 

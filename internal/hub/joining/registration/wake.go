@@ -57,8 +57,8 @@ func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster
 	}
 }
 
-// awaited holds the fields of a Cluster with an effect on a request without a grant. Deliveries
-// change the status of a Cluster every second, and affect no request.
+// awaited holds the fields of a Cluster that affect ungranted requests. Deliveries change the
+// status of a Cluster every second, and affect no request.
 type awaited struct {
 	uid        types.UID
 	generation int64

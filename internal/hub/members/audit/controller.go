@@ -32,11 +32,11 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		Complete(c)
 }
 
-// gather delays the check of a namespace with a new entry. A crowd of joining members then costs
-// one list of all entries a second.
+// gather delays the check of a namespace with a new entry. Many concurrent joins then cost one list
+// of all entries a second.
 const gather = time.Second
 
-// onEntry enqueues the namespace of a new entry. A deleted entry only makes room.
+// onEntry enqueues the namespace of a new entry. A deleted entry needs no check.
 func onEntry(_ context.Context, before, after *v1alpha1.AuditEntry, q controller.Queue) {
 	if before == nil {
 		q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: after.Namespace}}, gather)

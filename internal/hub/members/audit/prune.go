@@ -9,8 +9,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// group identifies entries in competition for room: entries of one reason, by requests of one
-// token.
+// group identifies entries that compete for space: entries of one reason, by requests of one token.
 type group struct {
 	reason v1alpha1.AuditReason
 	token  string

@@ -82,7 +82,7 @@ func (w *Writer) Attribute(ctx context.Context, fact *Fact, policy, user, did st
 	fact.Spec.Message += fmt.Sprintf("; the user who %s is unknown, because the API server attributed the change to no user", did)
 }
 
-// Write creates the entry of a fact unless it exists. An error means: the API server accepts no
+// Write creates the entry of a fact unless it exists. An error means that the API server accepts no
 // writes at the moment. The caller then repeats the reconcile, as after any other write. Write logs
 // any other refusal and returns nil.
 func (w *Writer) Write(ctx context.Context, fact Fact) error {
@@ -137,7 +137,7 @@ func (w *Writer) lost(ctx context.Context, err error, entry *v1alpha1.AuditEntry
 		"reason", spec.Reason, "object", spec.Object.Name, "user", spec.Who, "token", spec.Token, "agentKey", spec.Key, "message", spec.Message)
 }
 
-// written notes a success: the API server serves the kind.
+// written notes that the API server serves the kind.
 func (w *Writer) written() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

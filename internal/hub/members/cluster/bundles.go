@@ -104,8 +104,8 @@ func describeSources(after *fleet.ClusterStatus, o observed) {
 	after.ReadyHelmOps, after.DesiredReadyHelmOps = o.helmOps.ready(), len(o.helmOps)
 }
 
-// onDeployment enqueues the Cluster of a BundleDeployment after a moment, once for all reports of
-// the moment.
+// onDeployment enqueues the Cluster of a BundleDeployment after a short delay, once for all reports
+// in this time.
 func (c *Controller) onDeployment() handler.EventHandler {
 	return controller.On(func(ctx context.Context, before, after *fleet.BundleDeployment, q controller.Queue) {
 		if before != nil && after != nil && rollup.OnlyShown(before, after) {

@@ -29,9 +29,8 @@ import (
 //	legacy ◄────────────────────────────────────────────────────────────────────► native
 //	          status.agent.lastSeen is written without an account
 
-// sharedPeriod is the shortest heartbeat period of an agent with a possible Rancher Fleet agent as
-// its successor. The successor waits for up to 30 s until it leads, and for 15 s before its first
-// heartbeat.
+// sharedPeriod is the shortest heartbeat period of an agent that a Rancher Fleet agent may replace.
+// The successor waits for up to 30 s until it leads, and for 15 s before its first heartbeat.
 const sharedPeriod = 30 * time.Second
 
 // account holds the facts about a member's ServiceAccount and its agents.
@@ -109,8 +108,8 @@ func (o observed) identity() membernamespace.Identity {
 	}
 }
 
-// dropReport empties the report of an agent of Muster's after its replacement by a Rancher Fleet
-// agent, because the latter writes no report.
+// dropReport empties the report of Muster's agent after a Rancher Fleet agent has replaced it,
+// because the new agent writes no report.
 func (c *Controller) dropReport(ctx context.Context, report *clusterv1beta1.InternalMemberCluster) error {
 	if report == nil || equality.Semantic.DeepEqual(report.Status, clusterv1beta1.InternalMemberClusterStatus{}) {
 		return nil

@@ -142,7 +142,7 @@ func ofReport(ctx context.Context, o client.Object) []reconcile.Request {
 }
 
 // OfProfile maps a profile to its membership object. A profile of another manager maps to the
-// membership object in need of the same name. At its start the hub maps all profiles, and removes
+// membership object that needs the same name. At its start the hub maps all profiles, and removes
 // profiles of members deleted while no hub ran.
 func OfProfile(_ context.Context, o client.Object) []reconcile.Request {
 	key, ok := membership.RecordOf(o)

@@ -27,7 +27,7 @@ func (o Observed) Conditions() []metav1.Condition {
 	return []metav1.Condition{supported, pruned, o.Address().Condition(), o.quarantined()}
 }
 
-// maxPruned bounds an agent's message about releases with a failed removal.
+// maxPruned bounds an agent's message about releases it could not remove.
 const maxPruned = 400
 
 // NotPruned returns a reason, and the agent's message, for releases still on a member after their

@@ -95,7 +95,7 @@ func (l Leaver) Depart(now time.Time) Departure {
 		progress, deadline.UTC().Format(time.RFC3339), deadline.Sub(now).Round(time.Second))}
 }
 
-// MessageAfter returns the message to follow the shown one. A shorter remaining time alone
+// MessageAfter returns the message that replaces the shown one. A shorter remaining time alone
 // justifies no write.
 func (d Departure) MessageAfter(shown string) string {
 	if strings.HasPrefix(shown, "leaving: "+d.progress+", at most until ") {

@@ -33,7 +33,7 @@ func (c *Controller) LabelFacts(ctx context.Context, record client.Object, repor
 	if !relabel(after, facts.Labels(wanted, properties)) {
 		return nil
 	}
-	// The lock protects a label under concurrent edit by a user.
+	// The lock protects concurrent label edits by a user.
 	patch := client.MergeFromWithOptions(kube.Whole(record), client.MergeFromWithOptimisticLock{})
 	if err := c.Client.Patch(ctx, after, patch, kube.FieldOwner); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("labelling %s with facts: %w", kube.Describe(c.Client.Scheme(), record), err))

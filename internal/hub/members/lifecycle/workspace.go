@@ -87,8 +87,8 @@ func (c *Controller) othersIn(ctx context.Context, w *workspace) (bool, error) {
 	return false, nil
 }
 
-// labelWorkspace sets or removes the label. A namespace beyond the hub's rights stays without a
-// label: this must hold back no member.
+// labelWorkspace sets or removes the label. If the hub lacks the right to a namespace, the
+// namespace stays without a label; this must not hold back a member.
 func (c *Controller) labelWorkspace(ctx context.Context, workspace string, value any) error {
 	namespace := kube.CoreMetadata("Namespace")
 	err := c.Live.Get(ctx, types.NamespacedName{Name: workspace}, namespace)

@@ -152,7 +152,7 @@ func (m Member) tokenSecrets() []client.Object {
 	return []client.Object{bound, filled}
 }
 
-// every returns all objects with possible rights for the agent of a Cluster, of any kind.
+// every returns all objects that may grant rights to the agent of a Cluster, of any kind.
 func (m Member) every() []client.Object {
 	any := Identity{Member: m, Kind: membership.Legacy, Shared: true}
 	return append(any.grants(), any.Lapsed()...)

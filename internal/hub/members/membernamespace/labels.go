@@ -69,7 +69,7 @@ func StampProblem(spec fleet.ClusterRegistrationTokenSpec) string {
 	return ""
 }
 
-// LabelRecord is stored with a Cluster, in an annotation beyond the reach of agents.
+// LabelRecord is stored with a Cluster, in an annotation that agents cannot write.
 type LabelRecord struct {
 	// Token is the ClusterRegistrationToken with stamped labels; empty if there are none.
 	Token string `json:"token,omitempty"`

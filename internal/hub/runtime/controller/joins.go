@@ -12,8 +12,8 @@ const (
 	// manyJoins is a number of joining members: with this many, the hub delays other work for new
 	// members.
 	manyJoins = 8
-	// joinsFirst bounds this delay, from the creation of the Cluster or MemberCluster. A member
-	// without a join by then delays nothing.
+	// joinsFirst bounds this delay, from the creation of the Cluster or MemberCluster. A member that
+	// has not joined by then delays nothing.
 	joinsFirst = time.Minute
 	// lookAgain is the mean delay of postponed work before its next attempt.
 	lookAgain = 2 * time.Second

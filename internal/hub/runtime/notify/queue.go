@@ -61,8 +61,8 @@ func (q *queue) done(id string) {
 	q.waiting = slices.DeleteFunc(q.waiting, func(m message) bool { return m.id == id })
 }
 
-// failed counts an attempt of a message. After several, the message goes behind the others. A
-// message without success then does not hold them back.
+// failed counts an attempt of a message. After several, the message goes behind the others. An
+// undeliverable message then does not hold them back.
 func (q *queue) failed(id string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

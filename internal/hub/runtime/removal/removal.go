@@ -46,8 +46,8 @@ const (
 // objects on the hub.
 const RecordGone Cause = "RecordGone"
 
-// fewest is the number of holders to lose an object without a confirmation, unless they are all of
-// them.
+// fewest is the number of holders that may lose an object without a confirmation, unless they are
+// all of them.
 const fewest = 5
 
 // Many reports whether a single change elsewhere takes an object from too many of its holders. Too

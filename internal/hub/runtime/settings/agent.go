@@ -24,7 +24,7 @@ type Agent struct {
 	TLSMode string
 	// GarbageCollectionInterval is the interval between an agent's searches for leftovers.
 	GarbageCollectionInterval time.Duration
-	// PullSecrets names Secrets of the hub's system namespace to copy to the agent.
+	// PullSecrets names Secrets of the hub's system namespace that the hub copies to the agent.
 	PullSecrets []string
 }
 

@@ -61,14 +61,15 @@ type Config struct {
 	LabelsFromFacts []string
 	// Access holds the places of the kubeconfigs for other tools.
 	Access Access
-	// PlacementAuthorRights selects the placements to read with the rights of their authors.
+	// PlacementAuthorRights selects the placements that the hub reads with the rights of their
+	// authors.
 	PlacementAuthorRights string
 	// Bootstrap registers the hub as a member of its own fleet.
 	Bootstrap Bootstrap
 	// Mappings sets the conditions for a BundleNamespaceMapping to open a namespace.
 	Mappings Mappings
-	// RemovalShare is the percentage of holders to lose an object without a confirmation; 100 turns
-	// the check off.
+	// RemovalShare is the percentage of holders that may lose an object without a confirmation; 100
+	// turns the check off.
 	RemovalShare int
 	// LostMembers sets the treatment of members without heartbeats; by default none.
 	LostMembers LostMembers
@@ -294,8 +295,8 @@ func (w wire) parseBounds(into *Config) (err error) {
 	return err
 }
 
-// The values of placement.authorRights. They select the placements with reads by the rights of
-// their author instead of the hub's.
+// The values of placement.authorRights. They select the placements that read objects with the
+// rights of their author instead of the hub's.
 const (
 	// AuthorRightsEnforce, the default: all placements.
 	AuthorRightsEnforce = "enforce"

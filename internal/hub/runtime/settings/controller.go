@@ -118,7 +118,7 @@ func (c *Controller) adopt(settings *Config) bool {
 
 // missing returns the settings of a hub without a ConfigMap, logs the problem and emits an Event.
 // The previous settings stay in force. A hub started without a ConfigMap waits for it before any
-// step with an influence of the settings.
+// step that depends on the settings.
 func (c *Controller) missing(ctx context.Context) *Config {
 	settings := c.Current()
 	settings.Missing = true

@@ -12,7 +12,7 @@ const (
 // bootstrap is turned off.
 const upstreamLocal = "fleet-local"
 
-// Mappings restricts the namespaces for BundleNamespaceMappings to open.
+// Mappings restricts the namespaces that a BundleNamespaceMapping may open.
 type Mappings struct {
 	// Open lets a mapping open every selected namespace, as upstream does; else the namespace must
 	// consent.
