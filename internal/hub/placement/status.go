@@ -245,6 +245,10 @@ func (o observed) supported() condition {
 	return condition{}
 }
 
+// noMembers explains how a fleet gets members for placements.
+const noMembers = "there is no member to pick: a MemberCluster is one, and so is each Cluster of a workspace with the label " +
+	LabelOptIn + "=true"
+
 func (o observed) scheduled(d decision) condition {
 	if d.problem != (condition{}) {
 		return d.problem
@@ -267,6 +271,8 @@ func (o observed) scheduled(d decision) condition {
 		c = condition{metav1.ConditionFalse, reasons.SchedulingPolicyUnfulfilled, fmt.Sprintf("%d of %d members picked", picked, d.result.Wanted)}
 		if len(obstacles) > 0 {
 			c.message += "; " + list(obstacles)
+		} else if len(o.members) == 0 {
+			c.message += "; " + noMembers
 		}
 	case picked == 0 && o.policy.NamesNobody(): // as in KubeFleet's API nothing is decided yet
 		c = condition{metav1.ConditionUnknown, reasons.SchedulePending, "spec.policy names no member"}
@@ -275,7 +281,7 @@ func (o observed) scheduled(d decision) condition {
 	case picked == 0 && len(obstacles) > 0:
 		c.message = "no member qualifies: " + list(obstacles)
 	case picked == 0:
-		c.message = "there is no member to pick"
+		c.message += "; " + noMembers
 	case len(o.selected.Objects) == 0:
 		c.message += "; " + selectsNothing
 	}

@@ -113,9 +113,25 @@ func (p *Policy) missing(decisions map[string]*Decision) {
 	for _, name := range p.names {
 		if decisions[name] == nil {
 			decisions[name] = &Decision{Name: name, Reason: reasons.NoSuchMember,
-				Message: fmt.Sprintf("there is no MemberCluster, and no Cluster of a workspace that opts in, called %s", name)}
+				Message: fmt.Sprintf("there is no MemberCluster, and no Cluster of a workspace that opts in, called %s%s", name,
+					p.inWorkspace(name, decisions))}
 		}
 	}
+}
+
+// inWorkspace asks for the Cluster with a name that has no workspace; "" if there is none, or not
+// one, or if it does not admit the placement.
+func (p *Policy) inWorkspace(name string, decisions map[string]*Decision) string {
+	var found []string
+	for full, d := range decisions {
+		if strings.HasSuffix(full, "/"+name) && d.Member != nil && d.Member.Admits(p.namespace) {
+			found = append(found, full)
+		}
+	}
+	if len(found) != 1 {
+		return ""
+	}
+	return "; did you mean " + found[0] + "?"
 }
 
 func (d *Decision) pick(message string) {

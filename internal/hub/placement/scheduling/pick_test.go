@@ -2,6 +2,7 @@ package scheduling
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -545,5 +546,29 @@ func TestAMemberTakesResourcePlacementsOfTheNamespacesThatItAdmits(t *testing.T)
 	policy := &Policy{namespace: "shop"}
 	if !policy.AffectedBy(from("a"), from("a", "shop")) || policy.AffectedBy(from("a"), from("a", "web")) {
 		t.Error("what a member admits concerns those whom it admits, and nobody else")
+	}
+}
+
+func TestAClusterNamedWithoutItsWorkspaceIsSuggested(t *testing.T) {
+	web, api, other := member("clusters/web"), member("clusters/api"), member("edge/api")
+	for name, c := range map[string]struct {
+		namespace string
+		named     string
+		want      string
+	}{
+		"one has the name":         {"", "web", "; did you mean clusters/web?"},
+		"two have it":              {"", "api", ""},
+		"none has it":              {"", "eb", ""},
+		"it admits no such tenant": {"shop", "web", ""},
+	} {
+		policy, err := Compile(fixed(c.named), c.namespace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		decisions := policy.Pick([]*Member{web, api, other}, nil, false).Decisions
+		missing := decisions[slices.IndexFunc(decisions, func(d Decision) bool { return d.Reason == "NoSuchMember" })]
+		if !strings.HasSuffix(missing.Message, "called "+c.named+c.want) {
+			t.Errorf("%s: %s", name, missing.Message)
+		}
 	}
 }
