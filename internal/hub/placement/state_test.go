@@ -264,8 +264,8 @@ func TestDescribe(t *testing.T) {
 			"one loses it", world(t, requiring("env=prod"), on(t, "a", "b"),
 				func(o *observed) { o.members[1].Labels, o.before.PolicyHash = nil, "others" }), "1/1", "", "",
 		},
-		{"one of an empty fleet", world(t, func(o *observed) { o.members = nil }), "0/0", "0 members picked; there is no member to pick: a " +
-			"MemberCluster is one, and so is each Cluster of a workspace with the label muster/placement=true", ""},
+		{"one of an empty fleet", world(t, func(o *observed) { o.members = nil }), "0/0", "0 members picked; there is no member to pick: " +
+			"a MemberCluster is one, and so is each Cluster of a workspace with the label muster/placement=true", ""},
 		{"two of an empty fleet", world(t, func(o *observed) {
 			o.members, o.spec.Policy = nil, &placement.PlacementPolicy{PlacementType: placement.PickN, NumberOfClusters: new(int32(2))}
 		}), "0/2", "0 of 2 members picked; " + noMembers, "Scheduled False"},
@@ -276,8 +276,8 @@ func TestDescribe(t *testing.T) {
 		}), "0/2", "b loses it when others are available: at most 1 of 2 members may be unavailable; a: waits; c: being written",
 			"RolloutStarted False"},
 		{"one whose workspace has withdrawn", world(t, on(t, "a", "b"), func(o *observed) { o.members = nil }), "0/0",
-			"0 members picked; " + noMembers + "; objects stay, because no workspace for placements has these members any more: member namespace ns-a; " +
-				"member namespace ns-b", ""},
+			"0 members picked; " + noMembers + "; objects stay, because no workspace for placements has these members any more: " +
+				"member namespace ns-a; member namespace ns-b", ""},
 		{"only compared, and nothing differs", world(t, reporting, on(t, "a", "b"), func(o *observed) {
 			for _, name := range []string{"ns-a", "ns-b"} {
 				o.reported[name] = worksStatus{diffReported: condition{"True", reasons.AllWorkHaveDiffReported, ""}}

@@ -119,8 +119,8 @@ func (p *Policy) missing(decisions map[string]*Decision) {
 	}
 }
 
-// inWorkspace asks for the Cluster with a name that has no workspace; "" if there is none, or not
-// one, or if it does not admit the placement.
+// inWorkspace returns a question with the Cluster whose name lacks its workspace. It is "" unless
+// exactly one Cluster has the name and admits the placement.
 func (p *Policy) inWorkspace(name string, decisions map[string]*Decision) string {
 	var found []string
 	for full, d := range decisions {
