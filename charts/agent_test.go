@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/muster-fleet/muster/internal/uninstall"
 )
 
 const ca = "-----BEGIN CERTIFICATE-----\nMIIBdjCCAR2gAwIBAgIBADAKBggqhkjOPQQDAjAjMSEwHwYDVQQDDBhrM3Mtc2Vy\n-----END CERTIFICATE-----\n"
@@ -278,6 +280,21 @@ func TestAgentChartRendersThisAndNoMore(t *testing.T) {
 		"app.kubernetes.io/instance":  "fleet-agent",
 		"app.kubernetes.io/component": "agent", "app.kubernetes.io/part-of": "muster"}, labels); diff != "" {
 		t.Errorf("pod labels (-want +got):\n%s", diff)
+	}
+}
+
+// TestAnAgentCanRemoveEveryKindOfItsChart leaves out what Helm removes itself.
+func TestAnAgentCanRemoveEveryKindOfItsChart(t *testing.T) {
+	for name, objects := range map[string][]unstructured.Unstructured{
+		"fleet-agent": agent(valuesOfToken(t), "apiServerURL=https://hub", "fleetAgent.priorityClass.value=1",
+			"fleetAgent.podDisruptionBudget.minAvailable=1", "facts.configMap=facts").mustRender(t).objects,
+		"member-agent": member("facts.configMap=facts").mustRender(t).objects,
+	} {
+		for _, object := range objects {
+			if hook := object.GetAnnotations()["helm.sh/hook"]; hook != "test" && !uninstall.Removes(object.GetKind()) {
+				t.Errorf("%s: an agent that removes itself leaves %s %s", name, object.GetKind(), object.GetName())
+			}
+		}
 	}
 }
 

@@ -169,6 +169,9 @@ func (a *Agent) handle(ctx context.Context, o outcome) {
 	case work, idle:
 		a.dropSession(tried)
 	}
+	if o.result == refused || o.result == absent {
+		a.leaving.Go(func() { a.resumeUninstall(ctx) })
+	}
 }
 
 // dropSession closes the session after the hub has refused it.

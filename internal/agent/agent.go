@@ -46,6 +46,9 @@ type Options struct {
 	Delivery Delivery
 	// Membership is set for the agent of a MemberCluster; an agent without it registers.
 	Membership *Membership
+	// Deployment is the name of the agent's Deployment in Namespace; empty if the agent runs outside
+	// its cluster, and cannot remove itself.
+	Deployment string
 	// FactsConfigMap names the ConfigMap with custom facts; empty if there is none.
 	FactsConfigMap string
 	// Log gets one line per change of state.
@@ -65,9 +68,11 @@ type environment struct {
 	// clusterID is the UID of the member's namespace kube-system, once known.
 	clusterID string
 	delivery  Delivery
-	log       logr.Logger
-	clock     clock.Clock
-	status    *status
+	// deployment is the name of the agent's Deployment; empty if the agent cannot remove itself.
+	deployment string
+	log        logr.Logger
+	clock      clock.Clock
+	status     *status
 }
 
 // Agent is one agent. Only the loop of Run uses the fields from current on.
@@ -116,7 +121,7 @@ func New(o Options) (*Agent, error) {
 	changed := make(chan struct{}, 1)
 	a := &Agent{changed: changed, environment: environment{
 		member: member, hostname: o.Hostname, clusterID: o.clusterID, delivery: o.Delivery, log: o.Log, clock: o.Clock,
-		status: &status{log: o.Log, changed: changed, reportChanged: make(chan struct{}, 1)},
+		deployment: o.Deployment, status: &status{log: o.Log, changed: changed, reportChanged: make(chan struct{}, 1)},
 	}}
 	a.resetBackoff()
 	if o.Membership == nil {

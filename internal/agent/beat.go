@@ -23,6 +23,7 @@ func (s *session) beat(ctx context.Context) {
 				s.deliverUnlessQuarantined(ctx)
 			}
 		}},
+		{run: s.uninstallOnRequest},
 	}}
 	defer whileBeating.wait()
 	stop := context.AfterFunc(ctx, func() {

@@ -64,6 +64,9 @@ func (s *session) features() []string {
 	if s.upgradable {
 		features = append(features, clusterv1beta1.FeatureManagedAgent)
 	}
+	if s.deployment != "" {
+		features = append(features, clusterv1beta1.FeatureUninstall)
+	}
 	return features
 }
 

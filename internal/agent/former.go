@@ -27,7 +27,7 @@ func (a *Agent) leaveFormer(ctx context.Context, from *hubclient.Session, last *
 	environment.log = a.log.WithValues("leaving", from.Credential.Record(), "hub", from.Server())
 	environment.status = &status{log: environment.log, quiet: true, reportChanged: notification()}
 	last = last.DeepCopy()
-	last.Spec.State = clusterv1beta1.ClusterStateLeave
+	last.Spec.State, last.Spec.UninstallAgent = clusterv1beta1.ClusterStateLeave, false // the agent stays for the new membership
 	s := newSession(environment, from, last)
 	whatBecame := "its deliveries were removed"
 	if s.keepsAll() {

@@ -33,6 +33,7 @@ func (s *session) setRemoval(progress string, done bool) {
 	defer s.mu.Unlock()
 	s.removal = removal{done: done, progress: progress}
 	kubeclient.Notify(s.reportChanged)
+	kubeclient.Notify(s.uninstallDue)
 }
 
 // setBlocked sets the obstacles to removing objects after their deletion on the hub.

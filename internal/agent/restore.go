@@ -68,6 +68,9 @@ func (r *restorer) restore(ctx context.Context) error {
 	if r.mode.exchanges && r.credential.Load().Sequence == 0 {
 		return nil // the token belongs to the user
 	}
+	if r.uninstalling() {
+		return nil // Kubernetes deletes the credential with the agent
+	}
 	if secret, _ := r.secret.Get(); secret != nil {
 		r.stored, r.missing = true, time.Time{}
 		if hubclient.Outdated(secret) {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +46,8 @@ type session struct {
 	// reportChanged, periodChanged, addressAsked, quarantineChanged: a field below has changed. moved:
 	// the hub is reached at another address.
 	reportChanged, periodChanged, addressAsked, quarantineChanged, moved chan struct{}
+	// uninstallDue: a condition for the removal of the agent has changed.
+	uninstallDue chan struct{}
 
 	mu sync.Mutex
 	// report is the last observed report; left is set once the agent has reported its departure.
@@ -55,7 +58,9 @@ type session struct {
 	// removal is the progress of a leaving member. blocked describes the obstacles to removing objects
 	// deleted on the hub.
 	removal removal
-	blocked protocol.Blocked
+	// uninstall is the progress of the agent's own removal.
+	uninstall uninstallProgress
+	blocked   protocol.Blocked
 	// address is the agent's address of the hub.
 	address clusterv1beta1.HubInUse
 	// issued adopts the credentials from the hub; nil for an agent without a key.
@@ -69,6 +74,7 @@ func newSession(in environment, hub *hubclient.Session, last *clusterv1beta1.Int
 		environment: in, hub: hub, report: last, left: report.HasLeft(last), address: inUse(hub.Target()), reportChanged: in.status.reportChanged,
 		doubts: notification(), healthDue: notification(), deliveryDue: notification(), placed: notification(),
 		periodChanged: notification(), addressAsked: notification(), quarantineChanged: notification(), moved: notification(),
+		uninstallDue: notification(),
 	}
 	s.credential.Store(&hub.Credential)
 	return s
@@ -94,6 +100,9 @@ func (s *session) run(ctx context.Context, formerLeft <-chan struct{}) outcome {
 		s.status.set(Left, s.leftMessage())
 	}
 	runnables := []func(context.Context){s.beat, s.watchReport, (&mover{session: s}).run}
+	if s.left {
+		runnables = append(runnables, s.resumeUninstall)
+	}
 	if s.issued != nil {
 		runnables = append(runnables, s.issued.run)
 	}
@@ -208,8 +217,9 @@ func (s *session) observe() report.Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return report.Session{
-		Report: s.report, Hub: s.address, ReadyToLeave: keepsAll || s.removal.done, LeaveProgress: s.removal.progress,
-		Unpruned: report.Unpruned(s.blocked), Note: note, Credential: credentialInUse(s.credential.Load()),
+		Report: s.report, Hub: s.address, ReadyToLeave: (keepsAll || s.removal.done) && (!s.uninstallAsked() || s.uninstall.prepared),
+		LeaveProgress: cmp.Or(s.uninstall.message, s.removal.progress),
+		Unpruned:      report.Unpruned(s.blocked), Note: note, Credential: credentialInUse(s.credential.Load()),
 	}
 }
 
@@ -286,8 +296,10 @@ func (s *session) watchReport(ctx context.Context) {
 func (s *session) handleReport(current *clusterv1beta1.InternalMemberCluster) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if before := s.report.Spec; before.State != current.Spec.State || before.LeavePolicy != current.Spec.LeavePolicy {
-		s.removal = removal{}
+	if before := s.report.Spec; before.State != current.Spec.State || before.LeavePolicy != current.Spec.LeavePolicy ||
+		before.UninstallAgent != current.Spec.UninstallAgent {
+		s.removal, s.uninstall = removal{}, uninstallProgress{}
+		kubeclient.Notify(s.uninstallDue)
 		kubeclient.Notify(s.deliveryDue)
 		kubeclient.Notify(s.placed)
 	}
@@ -328,6 +340,7 @@ func (s *session) setLeft() {
 	s.left = true
 	s.status.set(Left, s.leftMessage())
 	kubeclient.Notify(s.periodChanged)
+	kubeclient.Notify(s.uninstallDue)
 	if s.onLeft != nil {
 		s.onLeft()
 	}

@@ -36,6 +36,9 @@ const (
 	// MemberAgentCredentialSecret holds the issued credential of the agent of a MemberCluster, in the
 	// agent's namespace.
 	MemberAgentCredentialSecret = "member-agent-credential"
+	// HubTokenSecret is the default name of the Secret with the user's token for the agent of a
+	// MemberCluster.
+	HubTokenSecret = "hub-kubeconfig-secret"
 	// HubConfigMap holds the hub's settings in its system namespace.
 	HubConfigMap = "fleet-controller"
 	// HubLease is the Lease of the leading hub, in its system namespace.

@@ -62,6 +62,10 @@ type InternalMemberClusterSpec struct {
 	// Agents of KubeFleet ignore the field. A Muster addition.
 	// +optional
 	LeavePolicy LeavePolicy `json:"leavePolicy,omitempty"`
+	// uninstallAgent requires the agent to remove itself and its namespace from its cluster when it
+	// leaves, after everything that leavePolicy removes. A Muster addition.
+	// +optional
+	UninstallAgent bool `json:"uninstallAgent,omitempty"`
 	// credential is the newest credential issued to the agent since its registration; absent before
 	// the first. A Muster addition.
 	// +optional
@@ -137,6 +141,9 @@ const FeatureLongDigest = "LongDigest"
 // FeatureReconnect means: the agent of a MemberCluster keeps its token. With the token and its key
 // it rejoins after its credential has expired.
 const FeatureReconnect = "Reconnect"
+
+// FeatureUninstall means: the agent can remove itself from its cluster.
+const FeatureUninstall = "Uninstall"
 
 // InternalMemberClusterStatus is the observed state of an InternalMemberCluster. Only the agent
 // writes it. Above 256 KiB the hub keeps only the health. A condition's message has at most 2048

@@ -22,6 +22,9 @@ const (
 	// the member leaves: Delete or Orphan. The default is Delete for a MemberCluster and Orphan for a
 	// Cluster.
 	AnnotationLeavePolicy = "muster/leave-policy"
+	// AnnotationUninstallAgent on a MemberCluster or a Cluster removes the agent from the cluster when
+	// the member leaves: true. Every other value keeps it. A Muster addition.
+	AnnotationUninstallAgent = "muster/uninstall-agent"
 	// TaintUntilTrue is the value of a taint with an end. The key is the type of a condition: the hub
 	// removes the taint as soon as that condition is True. A Muster addition.
 	TaintUntilTrue = "UntilTrue"

@@ -175,6 +175,7 @@ kubectl label namespace clusters muster/approve-members-
 muster join --context edge-1 --hub-context hub --namespace clusters --name edge-1 --labels env=prod,region=eu
 muster join --context edge-1 --hub-context hub
 muster join --context edge-2 --hub-context hub --member
+muster leave edge-2 --delete --uninstall-agent
 kubectl create namespace retail
 muster move clusters/edge-1 --context edge-1 --hub-context hub --namespace retail
 muster move --context edge-1 --hub-context hub --namespace retail

@@ -161,7 +161,7 @@ func (f flags) run(ctx context.Context) error {
 	}
 	running, err := agent.New(agent.Options{
 		Member: member, Namespace: f.namespace, Hostname: hostname, Delivery: delivery, Membership: membership, Log: log,
-		FactsConfigMap: f.facts,
+		FactsConfigMap: f.facts, Deployment: f.ownDeployment(membership != nil),
 	})
 	if err != nil {
 		return err
@@ -201,6 +201,17 @@ func (f flags) deliveryOptions(hostname string, member bool) (agent.Delivery, er
 		arguments = append(arguments, "--debug")
 	}
 	return agent.Delivery{Path: path, Arguments: arguments, Off: !f.delivery}, nil
+}
+
+// ownDeployment returns the name of the agent's Deployment on its cluster; "" if it runs elsewhere.
+func (f flags) ownDeployment(member bool) string {
+	switch {
+	case f.kubeconfig != "" || os.Getenv("KUBECONFIG") != "":
+		return ""
+	case member:
+		return f.deployment
+	}
+	return naming.AgentBundlePrefix
 }
 
 // membership returns the MemberCluster of the flags; nil if they name none.

@@ -27,6 +27,7 @@ import (
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/uninstall"
 )
 
 // timeout bounds each request except watches.
@@ -98,6 +99,9 @@ func New(config *rest.Config, namespace string) (*Cluster, error) {
 func (c *Cluster) SecretsIn(namespace string) *Secrets {
 	return kubeclient.By[corev1.Secret, corev1.SecretList](c.raw, "secrets", namespace)
 }
+
+// Uninstall returns the part of the member that finds and removes the agent.
+func (c *Cluster) Uninstall() uninstall.Cluster { return uninstall.New(c.raw) }
 
 // FollowNodes keeps store equal to the nodes until ctx ends, and calls outcome with failures.
 func (c *Cluster) FollowNodes(ctx context.Context, store cache.ReflectorStore, outcome func(error)) {

@@ -31,6 +31,9 @@ const (
 	// InvalidName: the namespace name derived from the name of the Cluster is not valid. Ready of a
 	// Cluster, and a request for it.
 	InvalidName = "InvalidName"
+	// AgentStays: the member has left, and its agent stays on the cluster although a user required its
+	// removal; an Event of a Cluster or MemberCluster.
+	AgentStays = "AgentStays"
 	// AgentTooOld: the agent does not know its member namespace and deploys nothing, or does not
 	// report its route to the hub. Ready of a Cluster, HubConfigured of a member.
 	AgentTooOld = "AgentTooOld"

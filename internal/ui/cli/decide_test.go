@@ -169,7 +169,7 @@ func TestAKindThatIsNotServedIsNotTakenForAnObjectThatIsGone(t *testing.T) {
 	if left == nil || !strings.Contains(left.Error(), "reading the progress of Cluster team/web: ") || out.Len() > 0 {
 		t.Errorf("to follow: %v\n%s", left, &out)
 	}
-	if removed := change.remove(t.Context(), without, web, ""); removed == nil ||
+	if removed := change.remove(t.Context(), without, web, "", false); removed == nil ||
 		!strings.Contains(removed.Error(), "deleting Cluster team/web") {
 		t.Errorf("to remove: %v", removed)
 	}
@@ -348,7 +348,7 @@ func TestAnObjectThatIsAnotherOneOfItsNameIsLeftAlone(t *testing.T) {
 		"annotate": func() error {
 			return change.decide(ctx, c, found.DeepCopy(), decision.Revoke)
 		},
-		"remove": func() error { return change.remove(ctx, c, found.DeepCopy(), "") },
+		"remove": func() error { return change.remove(ctx, c, found.DeepCopy(), "", false) },
 		"follow": func() error {
 			change.timeout, change.progress = time.Minute, newProgress(io.Discard)
 			return change.follow(ctx, c, found.DeepCopy(), "seen", func(_ client.Object, gone bool) (bool, error) {

@@ -40,7 +40,7 @@ var (
 	// memberAgent is the Deployment of the chart member-agent. memberToken is the Secret with
 	// the hub's token for the chart.
 	memberAgent = types.NamespacedName{Namespace: naming.MemberSystemNamespace, Name: "member-agent"}
-	memberToken = types.NamespacedName{Namespace: "default", Name: "hub-kubeconfig-secret"}
+	memberToken = types.NamespacedName{Namespace: "default", Name: naming.HubTokenSecret}
 )
 
 // joinMember registers a cluster as a MemberCluster, with its own account on the hub.

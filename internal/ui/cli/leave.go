@@ -27,7 +27,7 @@ import (
 
 func newLeave(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	c := &changer{IOStreams: streams, access: h, looked: lookedFor{"muster leave", kindsNamed("members")}, timeout: 5 * time.Minute}
-	var empty, orphan, yes, dryRun bool
+	var empty, orphan, uninstall, yes, dryRun bool
 	command := c.command(&cobra.Command{
 		Use:   "leave [clusters|memberclusters] NAME",
 		Short: "Remove a member from the fleet and wait until it is gone",
@@ -39,13 +39,17 @@ annotation, a Cluster keeps its deliveries, and a MemberCluster loses them. If t
 loses deliveries, the command lists them and waits for your answer. On a terminal it always
 does, unless --yes is set.
 
-The agent stays on the cluster until you uninstall its chart. The account that "muster join
---member" made on the hub goes with the member.`,
+The agent stays on the cluster until you uninstall its chart. With --uninstall-agent, or with the
+annotation muster/uninstall-agent: "true", the agent removes itself last, with its namespace. The
+account that "muster join --member" made on the hub goes with the member.`,
 		Example: `  # Keep the deliveries on the cluster
   muster leave clusters/web --orphan
 
   # Remove the deliveries from the cluster first
-  muster leave edge-1 --delete`,
+  muster leave edge-1 --delete
+
+  # Remove the deliveries first, then the agent
+  muster leave edge-2 --delete --uninstall-agent`,
 	}, func(ctx context.Context, hub client.Client, o client.Object) error {
 		policy := ""
 		if empty {
@@ -53,14 +57,15 @@ The agent stays on the cluster until you uninstall its chart. The account that "
 		} else if orphan {
 			policy = string(clusterv1beta1.LeaveOrphan)
 		}
+		uninstall = uninstall || o.GetAnnotations()[clusterv1beta1.AnnotationUninstallAgent] == "true"
 		if dryRun {
-			return c.describeLeave(ctx, hub, o, cmp.Or(policy, leavesBy(o)))
+			return c.describeLeave(ctx, hub, o, cmp.Or(policy, leavesBy(o)), uninstall)
 		}
 		if o.GetDeletionTimestamp() == nil {
-			if err := c.askBeforeLeave(ctx, hub, o, policy, yes); err != nil {
+			if err := c.askBeforeLeave(ctx, hub, o, policy, uninstall, yes); err != nil {
 				return err
 			}
-			if err := c.remove(ctx, hub, o, policy); err != nil {
+			if err := c.remove(ctx, hub, o, policy, uninstall); err != nil {
 				return err
 			}
 		} else if policy != "" && policy != leavesBy(o) {
@@ -75,6 +80,7 @@ The agent stays on the cluster until you uninstall its chart. The account that "
 	})
 	command.Flags().BoolVar(&empty, "delete", false, "Remove all deliveries from the cluster")
 	command.Flags().BoolVar(&orphan, "orphan", false, "Keep all deliveries on the cluster")
+	command.Flags().BoolVar(&uninstall, "uninstall-agent", false, "Remove the agent from the cluster at the end")
 	command.Flags().BoolVar(&yes, "yes", false, "Leave without a question")
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "Only print the deliveries, and whether they stay")
 	command.MarkFlagsMutuallyExclusive("delete", "orphan")
@@ -118,7 +124,7 @@ func (c *changer) removeAccount(ctx context.Context, hub client.Client, member *
 }
 
 // describeLeave prints what the departure of a member would change.
-func (c *changer) describeLeave(ctx context.Context, hub client.Client, o client.Object, policy string) error {
+func (c *changer) describeLeave(ctx context.Context, hub client.Client, o client.Object, policy string, uninstall bool) error {
 	held, err := delivered(ctx, hub, memberNamespaceOf(o))
 	if err != nil {
 		return err
@@ -127,16 +133,20 @@ func (c *changer) describeLeave(ctx context.Context, hub client.Client, o client
 	if policy == string(clusterv1beta1.LeaveDelete) {
 		fate = "are removed from the cluster"
 	}
-	if len(held) == 0 {
-		return c.line("%s would leave. It has no deliveries.", c.title(o))
+	agent := ""
+	if uninstall {
+		agent = " Its agent is removed at the end."
 	}
-	return c.line("%s would leave. Its deliveries %s: %s", c.title(o), fate,
+	if len(held) == 0 {
+		return c.line("%s would leave. It has no deliveries.%s", c.title(o), agent)
+	}
+	return c.line("%s would leave.%s Its deliveries %s: %s", c.title(o), agent, fate,
 		kube.JoinNames(held[:min(namedLosses, len(held))], len(held)))
 }
 
 // askBeforeLeave prints a question before a member loses deliveries. On a terminal it does so
 // before each departure.
-func (c *changer) askBeforeLeave(ctx context.Context, hub client.Client, o client.Object, policy string, yes bool) error {
+func (c *changer) askBeforeLeave(ctx context.Context, hub client.Client, o client.Object, policy string, uninstall, yes bool) error {
 	switch {
 	case yes:
 		return nil
@@ -145,7 +155,7 @@ func (c *changer) askBeforeLeave(ctx context.Context, hub client.Client, o clien
 	case !c.onTerminal():
 		return nil
 	}
-	if err := c.describeLeave(ctx, hub, o, cmp.Or(policy, leavesBy(o))); err != nil {
+	if err := c.describeLeave(ctx, hub, o, cmp.Or(policy, leavesBy(o)), uninstall); err != nil {
 		c.progress.paragraph(0, "Reading the deliveries of %s failed: %s", c.title(o), err)
 	}
 	return c.askOnTerminal(ctx, "Remove this member from the fleet?", c.title(o))
@@ -162,12 +172,18 @@ func leavesBy(o client.Object) string {
 	return string(clusterv1beta1.LeaveOrphan)
 }
 
-// remove deletes the found Cluster or MemberCluster, checked by its UID, with a policy if
-// given.
-func (c *changer) remove(ctx context.Context, hub client.Client, o client.Object, policy string) error {
-	uid := o.GetUID()
+// remove deletes the found Cluster or MemberCluster, checked by its UID, with a policy and the
+// removal of its agent if given.
+func (c *changer) remove(ctx context.Context, hub client.Client, o client.Object, policy string, uninstall bool) error {
+	uid, annotations := o.GetUID(), map[string]any{}
 	if policy != "" {
-		if err := c.patch(ctx, hub, o, "annotations", map[string]any{clusterv1beta1.AnnotationLeavePolicy: policy}); err != nil {
+		annotations[clusterv1beta1.AnnotationLeavePolicy] = policy
+	}
+	if uninstall {
+		annotations[clusterv1beta1.AnnotationUninstallAgent] = "true"
+	}
+	if len(annotations) > 0 {
+		if err := c.patch(ctx, hub, o, "annotations", annotations); err != nil {
 			return err
 		}
 	}

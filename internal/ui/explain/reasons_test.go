@@ -42,7 +42,7 @@ var well = strings.Fields(`
 
 // ofEvents are reasons that only Events have; explain reads no Events.
 var ofEvents = strings.Fields(`
-	AccountMissing AgentOnline AgentVersionChanged ClusterSetMissing
+	AccountMissing AgentOnline AgentStays AgentVersionChanged ClusterSetMissing
 	ConfigInvalid ConfigMissing ForcedLeave GotNewCommit GotNewVersion WebhookCommitNotVisible
 	KubernetesVersionChanged LostKept LostRemoved LostTaintRemoved LostTainted NeverJoined NotFromClusterAPI
 	NotificationsFail NotificationsSent PlacementNotFound QuarantineEnded StatusNotWritten TaintRemoved`)

@@ -15,9 +15,9 @@ import (
 )
 
 // leaver returns the inputs to decide how a deleted Cluster leaves. The hub requests its agent to
-// leave only if the agent must remove deliveries.
+// leave only if the agent must remove deliveries, or itself.
 func leaver(o observed, timeout time.Duration) lifecycle.Leaver {
-	l := lifecycle.Leaver{Observed: o.Observed, Timeout: timeout, Unasked: o.LeavePolicy != clusterv1beta1.LeaveDelete}
+	l := lifecycle.Leaver{Observed: o.Observed, Timeout: timeout, Unasked: o.LeavePolicy != clusterv1beta1.LeaveDelete && !o.Uninstall}
 	switch {
 	case o.agent == "":
 		l.CannotAnswer = "has lost its identity"
@@ -39,7 +39,7 @@ func (c *Controller) Forget(namespace string) {
 
 func (r *reconciliation) AskToLeave(ctx context.Context) error {
 	asked := r.o.Report.Spec
-	asked.State, asked.LeavePolicy = clusterv1beta1.ClusterStateLeave, clusterv1beta1.LeaveDelete
+	asked.State, asked.LeavePolicy, asked.UninstallAgent = clusterv1beta1.ClusterStateLeave, r.o.LeavePolicy, r.o.Uninstall
 	if err := r.restore(ctx, &r.o, asked); err != nil {
 		return err
 	}

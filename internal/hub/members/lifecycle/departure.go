@@ -81,6 +81,8 @@ func (l Leaver) Depart(now time.Time) Departure {
 		return Departure{Step: RemoveNamespace, Unanswered: "can no longer answer, because its report is gone"}
 	case !now.Before(deadline) && l.Emptying != "":
 		return Departure{Step: RemoveNamespace, Unanswered: "did not remove its deliveries in time"}
+	case !now.Before(deadline) && l.Uninstall && joined != nil && joined.Reason == clusterv1beta1.ReasonLeaving:
+		return Departure{Step: RemoveNamespace, Unanswered: "did not leave in time: " + joined.Message}
 	case !now.Before(deadline):
 		return Departure{Step: RemoveNamespace, Unanswered: "did not answer"}
 	}

@@ -58,6 +58,9 @@ func (c *Controller) leave(ctx context.Context, record client.Object, leaving Re
 		if err := c.removeNamespace(ctx, record, departure, leaving.Access()); err != nil {
 			return ctrl.Result{}, err
 		}
+		if stays := l.agentStays(); stays != "" && departure.Unanswered == "" {
+			c.Recorder.Eventf(record, nil, corev1.EventTypeWarning, reasons.AgentStays, "Leave", "%s", stays)
+		}
 	}
 	if l.NamespaceState == membernamespace.NamespaceOurs || l.NamespaceState == membernamespace.NamespaceTerminating {
 		if err := l.Release(ctx, c.Client, c.Live); err != nil {

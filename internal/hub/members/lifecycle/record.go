@@ -133,6 +133,10 @@ type Observed struct {
 	// membership object's annotation.
 	LeavePolicy   clusterv1beta1.LeavePolicy
 	PolicyProblem string
+	// Uninstall: the agent removes itself when the member leaves. AgentStays gives the cause if a user
+	// requires that and the agent cannot, as the predicate of a sentence about the agent.
+	Uninstall  bool
+	AgentStays string
 	// NamespaceState is the state of the namespace with the member namespace's name; NamespaceUID is
 	// its UID at the time of the read.
 	NamespaceState membernamespace.NamespaceState
@@ -265,6 +269,7 @@ func (c *Controller) observe(ctx context.Context, record client.Object) (Observe
 		return o, nil
 	}
 	o.Report, err = o.ReadReport(ctx, c.Client)
+	o.Uninstall, o.AgentStays = o.uninstall(record)
 	return o, err
 }
 

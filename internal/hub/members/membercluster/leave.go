@@ -38,7 +38,7 @@ func (r *reconciliation) AskToLeave(ctx context.Context) error {
 		return r.deleteWorks(ctx)
 	}
 	asked := membernamespace.Join(period(r.mc), r.o.Hub)
-	asked.State, asked.LeavePolicy = clusterv1beta1.ClusterStateLeave, r.o.LeavePolicy
+	asked.State, asked.LeavePolicy, asked.UninstallAgent = clusterv1beta1.ClusterStateLeave, r.o.LeavePolicy, r.o.Uninstall
 	if r.o.Report != nil {
 		asked.Credential = r.o.Report.Spec.Credential
 	}
