@@ -23,7 +23,7 @@ spec:
   - name: Chart.yaml
     content: "{apiVersion: v2, name: store, version: 1.0.0}"
   - name: values.yaml
-    content: "{claim: true, message: none, broken: false}"
+    content: "{volume: true, message: none, broken: false}"
   - name: crds/shelves.yaml
     content: |
       apiVersion: apiextensions.k8s.io/v1
@@ -34,9 +34,9 @@ spec:
         scope: Namespaced
         names: {plural: shelves, singular: shelf, kind: Shelf, listKind: ShelfList}
         versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
-  - name: templates/claim.yaml
+  - name: templates/pvc.yaml
     content: |
-      {{ if .Values.claim }}
+      {{ if .Values.volume }}
 ` + claimOf("      ") + `      {{ end }}
   - name: templates/password.yaml
     content: |
@@ -88,7 +88,7 @@ spec:
   defaultNamespace: store
   helm: {takeOwnership: true}
   resources:
-  - name: claim.yaml
+  - name: pvc.yaml
     content: |
 ` + claimOf("      ") + `  targets:
   - clusterSelector: {matchLabels: {env: dev}}
@@ -152,7 +152,7 @@ func dataSurvives(ctx context.Context, e *env) (string, error) {
 		}},
 		{"its release gets another name", e.store(one, "releaseName: shop"), e.hub, func() error { return deployed("one") }},
 		{"another Bundle takes the volume over", storeData(), e.hub, nil},
-		{"the volume leaves it", e.store(two+", claim: false", "releaseName: shop"), e.hub, func() error { return deployed("two") }},
+		{"the volume leaves it", e.store(two+", volume: false", "releaseName: shop"), e.hub, func() error { return deployed("two") }},
 		{"a user keeps the volume", "kubectl -n store annotate persistentvolumeclaim data helm.sh/resource-policy=keep", e.one, nil},
 		{"the other Bundle is deleted", "kubectl -n clusters delete bundles.fleet.cattle.io store-data --timeout=60s", e.hub, func() error {
 			return e.gone(ctx, e.one, "helm -n store list --short | grep data || true")

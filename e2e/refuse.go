@@ -26,7 +26,7 @@ const hostAddress = "10.213.0.1"
 func (e *env) refusedInstall(ctx context.Context, namespace, because string) error {
 	_, err := e.sh(ctx, e.two, hubAddressOf(e)+`
 helm -n `+namespace+
-		` install --wait --timeout 15s --set config.hubURL="$API_SERVER_URL" --set config.memberClusterName=nobody --set namespace=`+namespace+` \
+		` install --wait --timeout 15s --set config.hubURL="$API_SERVER_URL" --set config.memberClusterName=none --set namespace=`+namespace+` \
   member-agent fleet/charts/member-agent`)
 	if err == nil {
 		return errors.New("helm says that an agent without a Pod has joined")

@@ -31,7 +31,7 @@ helm --kube-context hub -n cattle-fleet-system uninstall --wait --timeout 60s fl
 	_, err := e.sh(ctx, nil, hubAddress+`
 helm --kube-context hub -n cattle-fleet-system install --wait --set apiServerURL="$API_SERVER_URL" --set apiServerCA="$API_SERVER_CA_DATA" fleet fleet/fleet
 
-# The key by which the hub knew cluster one went with its namespace, so that its agent needs a token for just its Cluster.
+# The hub lost the key of cluster one with its namespace, so the agent needs a token for this Cluster.
 one=$(kubectl --context hub -n clusters get clusters.fleet.cattle.io -o name | grep -v my-cluster | cut -d/ -f2)
 kubectl --context hub apply -f - <<END
 kind: ClusterRegistrationToken

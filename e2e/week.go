@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	weekWithout = "members without network for longer than their credentials live come back by themselves, with all that runs there"
+	weekWithout = "members recover by themselves after an outage longer than their credentials live, and keep all workloads"
 	// shortest is the shortest life that an API server grants a token.
 	shortest = 10 * time.Minute
 	// leeway is the time until an API server refuses an expired token, with a reserve.

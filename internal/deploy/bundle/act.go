@@ -181,7 +181,7 @@ func (d *Deployer) explainConflict(name string, deployed release.ID, err error) 
 		}
 		d.mu.Unlock()
 	}
-	return withReason(reasons.ObjectConflict, fmt.Errorf("%s, which Bundle %s wants, is not owned by us: it %s: remove it from one of them, "+
+	return withReason(reasons.ObjectConflict, fmt.Errorf("%s cannot be deployed with Bundle %s, because it %s: remove it from one of them, "+
 		"or set helm.takeOwnership in the one that should have it",
 		object, name, owner))
 }

@@ -36,7 +36,7 @@ func TestAHookReplacesNoObjectOfAnotherOwner(t *testing.T) {
 	settings := r.users("settings")
 	refused := func(bundle string, parts ...string) {
 		t.Helper()
-		r.until(bundle, fleet.StateErrApplied, append(parts, "which Bundle "+bundle+" wants, is not owned by us")...)
+		r.until(bundle, fleet.StateErrApplied, append(parts, "cannot be deployed with Bundle "+bundle+", because it")...)
 	}
 	r.place("web", fleet.BundleDeploymentOptions{}, hookOf("settings", "pre-install"), configMap("web", "one"))
 	refused("web", "ConfigMap "+r.target+"/settings")
@@ -70,7 +70,7 @@ func TestAHookReplacesNoNamespaceOfAnotherOwner(t *testing.T) {
 	takes := fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{TakeOwnership: true}}
 	hook := file("hook.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+users.Name+", annotations: {helm.sh/hook: pre-install}}\n")
 	r.place("web", takes, hook, configMap("web", "one"))
-	r.until("web", fleet.StateErrApplied, "Namespace "+users.Name, "is not owned by us")
+	r.until("web", fleet.StateErrApplied, "Namespace "+users.Name, "cannot be deployed with Bundle web")
 	found := &corev1.Namespace{}
 	r.check(r.kube.Get(t.Context(), client.ObjectKeyFromObject(users), found))
 	if found.UID != users.UID || found.DeletionTimestamp != nil {

@@ -127,7 +127,7 @@ func TestObjectOfTwoBundlesIsNamedWithBoth(t *testing.T) {
 	r.deploy("first", fleet.BundleDeploymentOptions{}, configMap("shared", "one"))
 	r.place("second", fleet.BundleDeploymentOptions{}, configMap("shared", "two"))
 	r.until("second", fleet.StateErrApplied,
-		"ConfigMap "+r.target+"/shared, which Bundle second wants, is not owned by us: it belongs to Bundle first", "takeOwnership")
+		"ConfigMap "+r.target+"/shared cannot be deployed with Bundle second, because it belongs to Bundle first", "takeOwnership")
 	r.deploy("second", fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{TakeOwnership: true}}, configMap("shared", "two"))
 	r.until("first", fleet.StateModified, "not owned by us")
 }

@@ -233,7 +233,7 @@ func TestAMoveReplacesWhatItCannotChangeUnlessItHoldsData(t *testing.T) {
 	}
 	r.deploy("web", releaseName("two", r.target), append(slices.Clone(all), set)...)
 	r.place("web", releaseName("three", r.target), append(slices.Clone(all), set)...)
-	r.until("web", fleet.StateErrApplied, "release "+r.target+"/two keeps running", "its claims would go with it")
+	r.until("web", fleet.StateErrApplied, "release "+r.target+"/two keeps running", "its PersistentVolumeClaims would be deleted with it")
 	if is := deployment(); is.Spec.Selector.MatchLabels["release"] != "two" {
 		t.Errorf("it selects %v", is.Spec.Selector)
 	}

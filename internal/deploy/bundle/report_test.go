@@ -87,7 +87,7 @@ func TestWhatIsDeployedStaysDeployedWhenAnObjectOfTheNextRevisionIsAnothers(t *t
 	before := r.until("web", fleet.StateReady)
 	r.check(r.kube.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.target, Name: "theirs"}}))
 	r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "two"), configMap("theirs", "two"))
-	found := r.until("web", fleet.StateErrApplied, "theirs", "not owned by us", "takeOwnership")
+	found := r.until("web", fleet.StateErrApplied, "theirs", "belongs to no release", "takeOwnership")
 	deployed, installed := kube.FindCondition(found.Status.Conditions, fleet.ConditionDeployed),
 		kube.FindCondition(found.Status.Conditions, fleet.ConditionInstalled)
 	if deployed.Status != corev1.ConditionTrue || installed.Status != corev1.ConditionFalse ||
@@ -102,7 +102,7 @@ func TestAnAttemptThatIsRefusedLeavesDeployedWhatWas(t *testing.T) {
 	o := observation{deployment: &fleet.BundleDeployment{}, observed: observed{found: true, failure: failure{reason: reasons.ObjectConflict}}}
 	o.deployment.Status.Conditions = []fleet.Condition{deploying}
 	o.release.Deployed = true
-	status := statusOf(decision{State: Failed, Reason: "theirs is not owned by us"}, o, time.Unix(0, 0))
+	status := statusOf(decision{State: Failed, Reason: "theirs belongs to no release"}, o, time.Unix(0, 0))
 	if deployed := kube.FindCondition(status.Conditions, fleet.ConditionDeployed); deployed.Status != corev1.ConditionTrue ||
 		deployed.Reason != reasons.Deployed {
 		t.Errorf("the condition Deployed is %+v", deployed)

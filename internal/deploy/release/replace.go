@@ -64,13 +64,13 @@ func deletesClaims(object *unstructured.Unstructured) bool {
 func whyKept(s Summary, found, manifest *unstructured.Unstructured) string {
 	switch kind := found.GroupVersionKind().GroupKind(); {
 	case applied.HoldsData(kind):
-		return "what a " + kind.Kind + " holds would go with it"
+		return "the contents of the " + kind.Kind + " would be deleted with it"
 	case !Belongs(s, found):
 		return "it is not of release " + s.String() + " any more"
 	case applied.Keeps(found) || applied.Keeps(manifest):
 		return "it has the annotation helm.sh/resource-policy: keep"
 	case deletesClaims(found):
-		return "its claims would go with it (persistentVolumeClaimRetentionPolicy.whenDeleted: Delete)"
+		return "its PersistentVolumeClaims would be deleted with it (persistentVolumeClaimRetentionPolicy.whenDeleted: Delete)"
 	case found.GetDeletionTimestamp() != nil:
 		return "it is being deleted, and waits for finalizers " + applied.Join(applied.Finalizers(found))
 	}
