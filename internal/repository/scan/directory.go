@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -44,7 +45,7 @@ func Directory(name string) (Tree, error) {
 		case entry.Type()&fs.ModeSymlink != 0:
 			info, err := root.Stat(file)
 			if err != nil {
-				return fmt.Errorf("following the link %s: %w", path.Join(name, file), err)
+				return brokenLink(root, file, path.Join(name, file), err)
 			} else if !info.Mode().IsRegular() {
 				return nil
 			}
@@ -58,6 +59,18 @@ func Directory(name string) (Tree, error) {
 	})
 	slices.Sort(tree.Paths)
 	return tree, err
+}
+
+// brokenLink returns the error for a link of a directory that leads to no file of the directory.
+func brokenLink(root *os.Root, file, shown string, err error) error {
+	target, unread := root.Readlink(file)
+	switch _, outside := LinkTarget(file, target); {
+	case unread == nil && outside != nil:
+		return fmt.Errorf("%w: put the file itself in the place of the link, or remove the link", outside)
+	case unread == nil && errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("the link %s: there is no file %s: correct the link, or remove it", shown, target)
+	}
+	return fmt.Errorf("following the link %s: %w", shown, err)
 }
 
 // TooLarge is the error for a file above MaxFile.

@@ -45,8 +45,16 @@ func TestADirectoryIsReadWithoutLeavingIt(t *testing.T) {
 		t.Errorf("%v\n%s", err, diff)
 	}
 	link("../secret.yaml", "d.yaml")
-	if _, err := Directory(repository); err == nil || !strings.Contains(err.Error(), "d.yaml") {
+	const outside = "the link d.yaml: ../secret.yaml lies outside of the repository: put the file itself in the place of the link, or remove the link"
+	if _, err := Directory(repository); err == nil || err.Error() != outside {
 		t.Errorf("a link out of the directory: %v", err)
+	}
+	if err := os.Remove(filepath.Join(repository, "d.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	link("gone.yaml", "e.yaml")
+	if _, err := Directory(repository); err == nil || !strings.HasSuffix(err.Error(), "there is no file gone.yaml: correct the link, or remove it") {
+		t.Errorf("a link to no file: %v", err)
 	}
 	if _, err := Directory(filepath.Join(top, "none")); err == nil {
 		t.Error("a directory that does not exist was read")
