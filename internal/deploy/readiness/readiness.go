@@ -3,7 +3,8 @@
 //
 // Its invariant: the result depends only on the object. The rules and messages come from kstatus.
 // In addition, a kind without reported status is Untracked and not Ready. A running Job is
-// Progressing, and a Job or CronJob suspended by its manifest is Ready.
+// Progressing, and a Job or CronJob suspended by its manifest is Ready. With the update strategy
+// OnDelete, only the number of ready Pods counts. An APIService is Ready when it is available.
 package readiness
 
 import (
@@ -46,12 +47,14 @@ func Of(object *unstructured.Unstructured) Result {
 	if result, is := ofBatch(object); is {
 		return result
 	}
-	computed, err := status.Compute(object)
+	computed, err := status.Compute(updatedByHand(object))
 	switch {
 	case err != nil:
 		return Result{Unknown, "its status is unreadable: " + err.Error()}
 	case computed.Status != status.CurrentStatus:
-		return Result{State(computed.Status), computed.Message}
+		return Result{State(computed.Status), computed.Message + paused(object)}
+	case unavailable(object) != "":
+		return Result{Progressing, unavailable(object)}
 	case !reportsStatus(object):
 		return Result{Untracked, "its kind has no status to check"}
 	}

@@ -35,6 +35,48 @@ func TestReadinessFollowsTheObject(t *testing.T) {
 			  status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1,
 			  conditions: [{type: Available, status: "True"}, {type: Progressing, status: "True", reason: NewReplicaSetAvailable}]}}`,
 			Result{State: Ready}},
+		"a Deployment that its manifest pauses": {
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 1}, spec: {replicas: 1, paused: true},
+			  status: {observedGeneration: 1, conditions: [{type: Progressing, status: Unknown, reason: DeploymentPaused}]}}`,
+			Result{Progressing, "Replicas: 0/1; spec.paused of the Deployment stops its rollout"}},
+		"a paused Deployment that has rolled out before": {
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 1}, spec: {replicas: 1, paused: true},
+			  status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1,
+			  conditions: [{type: Available, status: "True"}, {type: Progressing, status: "True", reason: NewReplicaSetAvailable}]}}`,
+			Result{State: Ready}},
+		"a StatefulSet with OnDelete and no Pod": {
+			`{apiVersion: apps/v1, kind: StatefulSet, metadata: {generation: 1}, spec: {replicas: 2, updateStrategy: {type: OnDelete}},
+			  status: {observedGeneration: 1, replicas: 2, readyReplicas: 1}}`, Result{Progressing, "Ready: 1/2"}},
+		"a StatefulSet with OnDelete before its controller": {
+			`{apiVersion: apps/v1, kind: StatefulSet, metadata: {generation: 1}, spec: {replicas: 2, updateStrategy: {type: OnDelete}}}`,
+			Result{Progressing, "Replicas: 0/2"}},
+		"a StatefulSet with OnDelete and Pods of an earlier revision": {
+			`{apiVersion: apps/v1, kind: StatefulSet, metadata: {generation: 2}, spec: {replicas: 2, updateStrategy: {type: OnDelete}},
+			  status: {observedGeneration: 2, replicas: 2, readyReplicas: 2, currentReplicas: 1, currentRevision: a, updateRevision: b}}`,
+			Result{State: Ready}},
+		"a DaemonSet with OnDelete and Pods of an earlier revision": {
+			`{apiVersion: apps/v1, kind: DaemonSet, metadata: {generation: 2}, spec: {updateStrategy: {type: OnDelete}}, status:
+			  {observedGeneration: 2, desiredNumberScheduled: 2, currentNumberScheduled: 2, numberAvailable: 2, numberReady: 2}}`,
+			Result{State: Ready}},
+		"a DaemonSet with OnDelete and a Pod missing": {
+			`{apiVersion: apps/v1, kind: DaemonSet, metadata: {generation: 2}, spec: {updateStrategy: {type: OnDelete}}, status:
+			  {observedGeneration: 2, desiredNumberScheduled: 2, currentNumberScheduled: 2, numberAvailable: 1, numberReady: 1}}`,
+			Result{Progressing, "Available: 1/2"}},
+		"a DaemonSet that rolls out": {
+			`{apiVersion: apps/v1, kind: DaemonSet, metadata: {generation: 2}, spec: {updateStrategy: {type: RollingUpdate}}, status:
+			  {observedGeneration: 2, desiredNumberScheduled: 2, currentNumberScheduled: 2, numberAvailable: 2, numberReady: 2}}`,
+			Result{Progressing, "Updated: 0/2"}},
+		"an APIService without its server": {
+			`{apiVersion: apiregistration.k8s.io/v1, kind: APIService, status: {conditions: [{type: Available, status: "False",
+			  reason: ServiceNotFound, message: service/x in "n" is not present}]}}`,
+			Result{Progressing, `the API server cannot use the APIService: ServiceNotFound: service/x in "n" is not present`}},
+		"an APIService that is new": {
+			`{apiVersion: apiregistration.k8s.io/v1, kind: APIService, spec: {service: {name: x, namespace: n}}}`,
+			Result{Progressing, "the API server has not checked the APIService yet"}},
+		"an APIService of the API server itself": {`{apiVersion: apiregistration.k8s.io/v1, kind: APIService}`, Result{State: Ready}},
+		"an APIService that is served": {
+			`{apiVersion: apiregistration.k8s.io/v1, kind: APIService, status: {conditions: [{type: Available, status: "True"}]}}`,
+			Result{State: Ready}},
 		"a CRD that is not served yet": {
 			`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition}`, Result{Progressing, "Install in progress"}},
 		"a custom resource that says nothing": {
