@@ -45,7 +45,8 @@ func TestADirectoryIsReadWithoutLeavingIt(t *testing.T) {
 		t.Errorf("%v\n%s", err, diff)
 	}
 	link("../secret.yaml", "d.yaml")
-	const outside = "the link d.yaml: ../secret.yaml lies outside of the repository: put the file itself in the place of the link, or remove the link"
+	const outside = "the link d.yaml: ../secret.yaml lies outside of the repository: put the file itself in the place of the link, " +
+		"or remove the link"
 	if _, err := Directory(repository); err == nil || err.Error() != outside {
 		t.Errorf("a link out of the directory: %v", err)
 	}
@@ -53,7 +54,8 @@ func TestADirectoryIsReadWithoutLeavingIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	link("gone.yaml", "e.yaml")
-	if _, err := Directory(repository); err == nil || !strings.HasSuffix(err.Error(), "there is no file gone.yaml: correct the link, or remove it") {
+	const nowhere = "there is no file gone.yaml: correct the link, or remove it"
+	if _, err := Directory(repository); err == nil || !strings.HasSuffix(err.Error(), nowhere) {
 		t.Errorf("a link to no file: %v", err)
 	}
 	if _, err := Directory(filepath.Join(top, "none")); err == nil {
