@@ -44,7 +44,8 @@ func (e *HeldError) Error() string {
 }
 
 // Holder returns the name of an agent in the Lease. It begins with the cluster and the Pod. It ends
-// with the process, because a copy of a whole cluster has the same UIDs and names of Pods.
+// with random characters for the process, because a copy of a cluster has the same UIDs and names
+// of Pods.
 func Holder(clusterID, hostname, process string) string {
 	return holderPrefix(clusterID) + hostname + "_" + process
 }
@@ -148,8 +149,8 @@ func (c *Candidate) mayTake(lease hubclient.Lease, now time.Time, period time.Du
 	}
 	switch {
 	case c.holding:
-		// Another agent followed this one, so it is alive. This also holds for the same cluster, where
-		// the newer agent continues.
+		// Another agent has taken the Lease from this one, so it is alive. The same applies within one
+		// cluster: the newer agent continues.
 		c.holding, c.displaced, c.alive, c.changedAt = false, true, true, now
 	case c.changedAt.IsZero() || lease.Holder != c.last.Holder:
 		c.alive, c.changedAt = false, now

@@ -2,7 +2,7 @@
 //
 // Its invariant: only one agent at a time writes the Lease's renewTime and holderIdentity, by one
 // patch per period. The hub refuses the patch if another agent has sent a heartbeat in between. A
-// failed heartbeat never ends the loop; others decide its meaning.
+// failed heartbeat never ends the loop; the receiver of Result decides how to react.
 //
 // renewTime is the time of the member's own clock, however wrong. The hub shows the difference, but
 // never decides by it whether a heartbeat was late.
@@ -100,9 +100,9 @@ func (h *Heartbeat) pause(ctx context.Context, err error, period time.Duration, 
 	}
 }
 
-// next returns the wait after a heartbeat: the period, moved by spread (-1 to 1) times 5 %, or the
-// back-off after a failure. The back-off never exceeds the period. An agent without the Lease reads
-// it again after the time in the error.
+// next returns the wait after a heartbeat: the period, changed by up to 5 % (spread is -1 to 1), or
+// the back-off after a failure. The back-off never exceeds the period. An agent without the Lease
+// reads it again after the time in the error.
 func next(err error, period time.Duration, backoff *wait.Backoff, spread float64) time.Duration {
 	regular := period + time.Duration(spread*0.05*float64(period))
 	var held *HeldError

@@ -58,7 +58,7 @@ var memberCauses = []cause{
 	},
 	{
 		kinds: ofBundles, reasons: []string{reasons.Quarantined},
-		means:  "The Bundle is being deleted. A quarantined Cluster keeps its workload until the quarantine ends.",
+		means:  "The Bundle is being deleted. A quarantined Cluster keeps the workload of the Bundle until the quarantine ends.",
 		remedy: "No action needed. To remove the workload now, end the quarantine as the message says, or delete the Cluster.",
 	},
 	{

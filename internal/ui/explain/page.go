@@ -39,7 +39,7 @@ ones. Each condition, and each state of a request, has a reason and a message. `
 
 In the commands, NAMESPACE and NAME are the namespace and the name of the object. OBJECT is NAMESPACE/NAME, or NAME for
 an object without a namespace. TOKEN and SECRET are names of your choice.
-Replace ` + "`<namespace>` and `<pod>`" + ` by the Pod of the message.
+Replace ` + "`<namespace>` and `<pod>`" + ` with the namespace and name of the Pod in the message.
 `)
 	for _, s := range sections {
 		fmt.Fprintf(&page, "\n## %s\n", s.title)

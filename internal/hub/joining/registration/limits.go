@@ -37,13 +37,13 @@ const (
 	unreadFactor = 2
 )
 
-// others counts the other queued and waiting requests: of the same token, and of its workspace. If
+// others counts the other queued and waiting requests of the same token, and of its workspace. If
 // the token is shared, it counts the requests of the same cluster instead.
 type others struct {
 	queued, waiting, waitingInWorkspace, waitingOfClient int
 	// shared: many clusters use the token.
 	shared bool
-	// place is the category of the request itself, unless it is in excess.
+	// place is the category of the request itself, unless the request exceeds a limit.
 	place cost
 }
 

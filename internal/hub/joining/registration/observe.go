@@ -189,9 +189,9 @@ func (c *Controller) newer(a, b *fleet.ClusterRegistration) bool {
 // newer reports whether a was created after b. Creation times have a resolution of a second, and an
 // agent can restart within one. Of two requests of one second, spec.requestedAt decides, if both
 // have it; agents of Rancher Fleet do not write it. Then the order of their first appearance in the
-// watch decides. No changing value may count, or each of two requests would supersede the other. An
-// agent with a false time wins at most one second, and any holder of its token may send another
-// request in that second.
+// watch decides. The order must not depend on a value that can change, or each of two requests
+// would supersede the other. An agent with a false time wins at most one second, and any holder of
+// its token may send another request in that second.
 func newer(a, b *fleet.ClusterRegistration) bool {
 	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return b.CreationTimestamp.Before(&a.CreationTimestamp)

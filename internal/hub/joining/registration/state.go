@@ -32,14 +32,13 @@ import (
 const (
 	// maxClientID bounds the memory of an index; a UID has 36 characters.
 	maxClientID = 4096
-	// quietWait is the longest preparation without a write of the status. When hundreds join at once,
-	// it takes seconds.
+	// quietWait is the longest preparation of a Cluster that stays out of the status. When hundreds of
+	// clusters join at once, a preparation takes seconds.
 	quietWait = 15 * time.Second
 	// answerLife is the life of an answer without a heartbeat of its agent.
 	answerLife = time.Hour
 
-	// quietTrouble is the longest absence of a token, or the longest failure, without a write of the
-	// status.
+	// quietTrouble is how long a missing token, or a failure, stays out of the status.
 	quietTrouble = 5 * time.Second
 	// maxFailure bounds the message of a failure.
 	maxFailure = 512
@@ -151,7 +150,7 @@ type decision struct {
 	action          action
 	// quiet keeps a short wait out of the status.
 	quiet bool
-	// wake is the time when time alone changes the decision; zero if only an event can.
+	// wake is the time when the decision changes without an event; zero if only an event changes it.
 	wake time.Time
 }
 

@@ -186,9 +186,9 @@ func (t *tracker) uncount(key types.NamespacedName) {
 	t.clients.remove(key)
 }
 
-// firstSeenAt returns the version of the hub's first sight of a request, now if never before. It is
-// "" if a hub has written a status without the version. Watches deliver requests in the order of
-// their creation.
+// firstSeenAt returns the resource version at the hub's first sight of a request; for a new
+// request, the current one. It is "" if a hub has written a status without the version. Watches
+// deliver requests in the order of their creation.
 func (t *tracker) firstSeenAt(r *fleet.ClusterRegistration) string {
 	switch {
 	case r.Status.FirstSeenVersion != "":

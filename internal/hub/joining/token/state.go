@@ -68,7 +68,7 @@ type decision struct {
 	reason, message string
 	// issue requires a new credential.
 	issue bool
-	// wake is the time when time alone changes the decision; zero if only an event can.
+	// wake is the time when the decision changes without an event; zero if only an event changes it.
 	wake time.Time
 }
 

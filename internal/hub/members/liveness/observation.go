@@ -6,9 +6,9 @@ import "time"
 // membership object.
 const skewWorthAWrite = 30
 
-// skew returns the lead of the member's clock over the API server's clock. The
-// delay of a heartbeat makes its value too small, so skew returns the larger of the last two. A
-// single late heartbeat, after a gap in the hub's own connection, changes nothing.
+// skew returns the lead of the member's clock over the API server's clock. A delayed heartbeat
+// makes its value too small, so skew returns the larger of the last two. A single late heartbeat,
+// for example after a gap in the hub's own connection, then has no effect.
 func (m *member) skew() time.Duration { return max(m.skews[0], m.skews[1]) }
 
 // Observation is the hub's knowledge of a member's agent, with all times by the API server's clock.
@@ -19,7 +19,7 @@ type Observation struct {
 	// LastBeat is the time of the last heartbeat. OnlineSince is the time of the first heartbeat
 	// since the member came online.
 	LastBeat, OnlineSince time.Time
-	// Source is the kind of object with the agent's heartbeats.
+	// Source is the place of the agent's heartbeats: a Lease or a status.
 	Source Source
 	// ClockSkew is the lead of the member's clock over the API server's clock, in seconds.
 	ClockSkew *int64

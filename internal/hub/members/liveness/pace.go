@@ -6,8 +6,8 @@ import "time"
 func (t *Tracker) Refresh() time.Duration { return RefreshOf(int(t.leases.Load())) }
 
 // RefreshOf returns the refresh interval for a number of members: half a second each, at least five
-// minutes and at most fifteen. All refreshes together then cost about two writes a second. Five
-// minutes are often enough for readers.
+// minutes and at most fifteen. All refreshes together then cost about two writes a second. An
+// update every five minutes is enough for readers.
 func RefreshOf(members int) time.Duration {
 	return min(max(time.Duration(members)*500*time.Millisecond, 5*time.Minute), 15*time.Minute)
 }

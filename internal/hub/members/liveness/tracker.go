@@ -45,8 +45,8 @@ const (
 	Lost State = "Lost"
 )
 
-// Source is the kind of object with heartbeats. It distinguishes Muster's agents (Lease) from
-// agents of other projects (status).
+// Source is the place of an agent's heartbeats: a Lease or a status. It distinguishes Muster's
+// agents (Lease) from agents of other projects (status).
 type Source string
 
 // The sources.

@@ -7,7 +7,7 @@ import "time"
 type Waiting struct {
 	Waiter, Holder string
 	// Since and Last are the times of the first and the last annotation of a waiting agent on the
-	// Lease. No two are more than a budget apart.
+	// Lease. Successive annotations in between are at most a budget apart.
 	Since, Last time.Time
 }
 
