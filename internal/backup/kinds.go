@@ -16,9 +16,13 @@ var (
 	namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	accounts   = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
 	secrets    = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	tokens     = fleet.GroupVersion.WithResource("clusterregistrationtokens")
 	clusters   = fleet.GroupVersion.WithResource("clusters")
 	members    = clusterv1beta1.GroupVersion.WithResource("memberclusters")
-	reports    = clusterv1beta1.GroupVersion.WithResource("internalmemberclusters")
+	placements = []schema.GroupVersionResource{
+		placement.GroupVersion.WithResource("clusterresourceplacements"), placement.GroupVersion.WithResource("resourceplacements"),
+	}
+	reports = clusterv1beta1.GroupVersion.WithResource("internalmemberclusters")
 )
 
 // kinds returns the kinds in a file, in the order of their restore. Limits come before the limited
@@ -34,11 +38,11 @@ func kinds() []schema.GroupVersionResource {
 			ordered = append(ordered, version.WithResource(resource))
 		}
 	}
-	add(fleet.GroupVersion, "clusterregistrationtokens", "policies", "schedules", "gitreporestrictions", "clustergroups",
+	add(fleet.GroupVersion, tokens.Resource, "policies", "schedules", "gitreporestrictions", "clustergroups",
 		"bundlenamespacemappings", "gitrepos", "helmops", "imagescans", "bundles")
 	add(placement.GroupVersion, "clusterresourceoverrides", "resourceoverrides", "clusterresourceenvelopes", "resourceenvelopes",
-		"clusterresourceplacementdisruptionbudgets", "clusterstagedupdatestrategies", "stagedupdatestrategies",
-		"clusterresourceplacements", "resourceplacements")
+		"clusterresourceplacementdisruptionbudgets", "clusterstagedupdatestrategies", "stagedupdatestrategies")
+	ordered = append(ordered, placements...)
 	add(audit.GroupVersion, "auditentries")
 	return append(ordered, clusters, members, reports)
 }
@@ -49,6 +53,8 @@ func isOfHub(resource schema.GroupVersionResource, o *unstructured.Unstructured)
 	case "bundles":
 		_, ofAgent := o.GetLabels()[fleet.LabelAgent]
 		return ofAgent
+	case tokens.Resource: // of an import
+		return metav1.GetControllerOf(o) != nil
 	case secrets.Resource:
 		return isSecretOfOthers(o)
 	}

@@ -85,7 +85,7 @@ type taking struct {
 
 // Take writes a backup of the hub. It writes nothing before it knows that it may read all kinds.
 func Take(ctx context.Context, config *rest.Config, o Options, out io.Writer) (Summary, error) {
-	hub, err := dynamic.NewForConfig(config)
+	hub, err := dynamic.NewForConfig(unlimited(config))
 	if err != nil {
 		return Summary{}, fmt.Errorf("connecting to the hub: %w", err)
 	}

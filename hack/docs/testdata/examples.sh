@@ -17,6 +17,9 @@ muster init --context hub
 muster init --context hub --hub-url https://hub.example.com:6443
 muster init --context hub --hub-url https://hub.example.com:6443 --set controller.replicas=2
 muster doctor --hub-context hub
+echo "correct horse battery staple" > passphrase.txt
+muster backup --context hub --output hub.age --passphrase-file passphrase.txt
+mv hub.age early.age
 kubectl create namespace clusters
 kubectl label namespace clusters muster/approve-members=true
 
@@ -131,8 +134,6 @@ muster support-bundle --context hub
 muster support-bundle --file - | tar tz
 muster backup --context hub --output hub.age --recipient age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p
 rm hub.age
-echo "correct horse battery staple" > passphrase.txt
-muster backup --context hub --output hub.age --passphrase-file passphrase.txt
 muster revoke clusters/web
 muster revoke clusters/web --undo
 
@@ -180,4 +181,9 @@ kubectl create namespace retail
 muster move clusters/edge-1 --context edge-1 --hub-context hub --namespace retail
 muster move --context edge-1 --hub-context hub --namespace retail
 command muster init --context new-hub
+kubectl --context new-hub -n cattle-fleet-system scale deployment fleet-controller --replicas=0
+kubectl --context new-hub -n cattle-fleet-system wait --for=delete pod -l app=fleet-controller --timeout=1m
+mv early.age hub.age
+muster restore hub.age --context new-hub --passphrase-file passphrase.txt
+kubectl --context new-hub -n cattle-fleet-system scale deployment fleet-controller --replicas=1
 muster move --context edge-1 --hub-context new-hub

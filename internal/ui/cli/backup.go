@@ -39,7 +39,8 @@ The objects that the hub writes again are left out.
 
 The file is always encrypted, in the format of age. With --recipient, a public key
 encrypts it, and only the private key opens it. With --passphrase-file, both use a passphrase.
-The command replaces no file. You need the right to list all of these objects.`,
+The command replaces no file. You need the right to list all of these objects.
+For the way back, see "muster restore --help".`,
 		Example: `  # Encrypt with a public key: age-keygen -o key.txt makes a pair
   muster backup --context hub --output hub.age --recipient age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p
 

@@ -41,7 +41,8 @@ releases in namespace ` + naming.SystemNamespace + `.
 Values of an earlier run stay. Running init again changes only the version.
 
 Members reach the hub by the address and the CA in the kubeconfig. To use others, set
---hub-url, or the values apiServerURL and apiServerCA. See also muster backup.`,
+--hub-url, or the values apiServerURL and apiServerCA. For a copy of its
+objects, see "muster backup --help".`,
 		Example: `  # Install the hub
   muster init --context hub
 

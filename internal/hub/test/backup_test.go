@@ -1,0 +1,242 @@
+package hub_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"filippo.io/age"
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/agent"
+	"github.com/muster-fleet/muster/internal/backup"
+	"github.com/muster-fleet/muster/internal/fleet/decision"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// besides is the agent of a MemberCluster on the cluster of another agent.
+type besides struct {
+	*registered
+	options agent.Options
+	running *agent.Agent
+	stop    func()
+}
+
+// asMemberCluster adds the agent of a MemberCluster, which delivers, to the cluster of e.
+func (e *elsewhere) asMemberCluster() *besides {
+	e.t.Helper()
+	r := e.register("returns")
+	r.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")
+	b := &besides{registered: r}
+	namespace := e.on.namespace("member-agent-")
+	b.options = agent.Options{
+		Member: e.on.cluster.Config, Namespace: namespace, Hostname: "pod-1", Log: logr.Discard(),
+		Membership: &agent.Membership{Name: r.name, SecretNamespace: namespace, SecretName: "hub-kubeconfig-secret"},
+	}
+	delivers(e.t, e.on.cluster)(&b.options)
+	b.given(e.fixture, e.on)
+	b.start()
+	return b
+}
+
+// given is what the administrator of the member does: set the address of a hub, and its token.
+func (b *besides) given(hub, on fixture) {
+	b.t.Helper()
+	b.registered.fixture = hub
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: b.options.Namespace, Name: "hub-kubeconfig-secret"},
+		StringData: map[string]string{"token": b.bearer(b.name)}}
+	b.check(client.IgnoreNotFound(on.Delete(context.Background(), &corev1.Secret{ObjectMeta: *secret.ObjectMeta.DeepCopy()})))
+	b.check(on.Create(context.Background(), secret))
+	b.options.Membership.Server, b.options.Membership.CA = hub.cluster.Config.Host, string(hub.cluster.Config.CAData)
+}
+
+func (b *besides) start() {
+	b.t.Helper()
+	running, err := agent.New(b.options)
+	b.check(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		running.Run(ctx)
+	}()
+	b.running, b.stop = running, func() { cancel(); <-done }
+	b.t.Cleanup(b.stop)
+	b.eventually(b.name+" has joined", func() error {
+		if state, reason, joined := running.Status(); !joined {
+			return fmt.Errorf("%s: %s", state, reason)
+		}
+		return nil
+	})
+}
+
+// deletions counts what is deleted in some namespaces of a cluster until the test ends.
+func (f fixture) deletions(namespaces ...string) (deleted func() []string) {
+	f.t.Helper()
+	typed, err := kubernetes.NewForConfig(f.cluster.Config)
+	f.check(err)
+	events := make(chan string, 1000)
+	for _, namespace := range namespaces {
+		watching, err := typed.CoreV1().ConfigMaps(namespace).Watch(f.t.Context(), metav1.ListOptions{})
+		f.check(err)
+		go func() {
+			for event := range watching.ResultChan() {
+				if o, ok := event.Object.(client.Object); ok && event.Type == watch.Deleted {
+					events <- o.GetNamespace() + "/" + o.GetName()
+				}
+			}
+		}()
+	}
+	return func() (all []string) {
+		for len(events) > 0 {
+			all = append(all, <-events)
+		}
+		return all
+	}
+}
+
+// TestAHubIsRestoredFromABackupAndNoMemberLosesAnything loses a hub with its cluster, and restores
+// it on an empty one. The new cluster signs other tokens and gives other UIDs to all objects. What
+// the placements select is not there at first.
+func TestAHubIsRestoredFromABackupAndNoMemberLosesAnything(t *testing.T) {
+	f := newAlone(t, "{}")
+	ctx := context.Background()
+	e := f.elsewhere("returns")
+	m := e.asMemberCluster()
+	e.release()
+	shop, later := e.placed(), e.neighbour().shop()
+	crp := &placement.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "crp-" + m.name}}
+	crp.Spec.ResourceSelectors = []placement.ResourceSelector{{Version: "v1", Kind: "Namespace", Name: later}}
+	crp.Spec.Policy = &placement.PlacementPolicy{PlacementType: placement.PickFixed, ClusterNames: []string{m.name}}
+	f.check(f.Create(ctx, crp))
+	t.Cleanup(func() { f.dispose(crp) })
+	f.eventually("the MemberCluster has what is placed", func() error { return e.on.get(&corev1.ConfigMap{}, later, "settings") })
+	before := e.footprint(shop, later)
+	deleted := e.on.deletions(e.target, shop, later)
+
+	settings, front := f.configured(), f.newFront(nil)
+	f.moveTo(settings, front.url, front.ca, "strict")
+	f.eventually("both agents use the address that is lost later", func() error { return e.at(front.url, m) })
+	key, err := age.GenerateX25519Identity()
+	f.check(err)
+	var file bytes.Buffer
+	_, err = backup.Take(ctx, f.cluster.Config, backup.Options{Recipients: []age.Recipient{key.Recipient()}}, &file)
+	f.check(err)
+	e.bundle("later", "defaultNamespace: "+e.target+strings.ReplaceAll(configMap, "WORKSPACE", "later")+everywhere)
+	f.eventually("a Bundle from after the backup is delivered", func() error { return e.on.get(&corev1.ConfigMap{}, e.target, "later") })
+	front.close()
+	f.hub.Kill()
+	t.Cleanup(f.hub.Start)
+
+	lost := time.Now()
+	target := turnApart(t, "restored")
+	target.InstallHub(t)
+	began := time.Now()
+	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(file.Bytes())), nil }
+	restored, err := backup.Restore(ctx, target.Config, open, backup.RestoreOptions{Identities: []age.Identity{key}})
+	if err != nil {
+		t.Fatalf("%v: %v", err, restored.Failed)
+	}
+	t.Logf("the backup has %d bytes; %d objects were restored in %s", file.Len(), restored.Created, time.Since(began))
+	hub := newProcess(t, target, "", "--leader-elect=false")
+	hub.workspace = e.workspace
+	e.comesBackTo(hub)
+	m.stop()
+	m.given(hub, e.on)
+	m.start()
+	hub.untilReady(e.name, "Ready")
+	m.until("Healthy", metav1.ConditionTrue, "MemberClusterHealthy")
+	t.Logf("both members are back %s after the loss, of which the new control plane took a part", time.Since(lost).Round(time.Second))
+
+	hub.untilBundle("app", fleet.ConditionReady, corev1.ConditionTrue)
+	time.Sleep(20 * time.Second) // longer than a removal waits for its second confirmation
+	if e.uidOf("later") == "" {
+		t.Error("the release of a Bundle from after the backup is gone")
+	}
+	hub.resume("crp-"+e.workspace, shop)
+	if after := e.footprint(shop, later); after != before {
+		t.Errorf("the cluster has\n%s\nand had\n%s", after, before)
+	}
+	if gone := deleted(); len(gone) > 0 {
+		t.Errorf("deleted on the member: %v", gone)
+	}
+	var clusters fleet.ClusterList
+	hub.check(hub.List(ctx, &clusters, client.InNamespace(e.workspace)))
+	if len(clusters.Items) != 1 || clusters.Items[0].Annotations[backup.AnnotationRestored] != restored.ID {
+		t.Errorf("the workspace has %d Clusters", len(clusters.Items))
+	}
+}
+
+// resume restores the objects that a placement selects, and ends its pause.
+func (f fixture) resume(name, shop string) {
+	f.t.Helper()
+	ctx := context.Background()
+	for _, o := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shop}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "settings"}, Data: map[string]string{"a": "1"}},
+	} {
+		f.check(f.Create(ctx, o))
+	}
+	crp := &placement.ClusterResourcePlacement{}
+	f.check(f.get(crp, "", name))
+	f.check(decision.Resume(ctx, f.Client, crp))
+	f.eventually("the placement is available again", func() error {
+		f.check(f.get(crp, "", name))
+		if !meta.IsStatusConditionTrue(crp.Status.Conditions, "ClusterResourcePlacementAvailable") {
+			return fmt.Errorf("its status is %s: %+v", crp.Status.Message, crp.Status.Conditions)
+		}
+		return nil
+	})
+}
+
+// footprint has the UIDs of what is delivered.
+func (e *elsewhere) footprint(shop, later string) string {
+	e.t.Helper()
+	var text strings.Builder
+	for _, at := range [][2]string{{e.target, e.workspace}, {shop, "settings"}, {later, "settings"}} {
+		var found corev1.ConfigMap
+		e.check(e.on.get(&found, at[0], at[1]))
+		fmt.Fprintf(&text, "%s/%s %s\n", at[0], at[1], found.UID)
+	}
+	return text.String()
+}
+
+// at is nil once both agents report an address.
+func (e *elsewhere) at(url string, m *besides) error {
+	for namespace, name := range map[string]string{naming.MemberNamespace(e.workspace, e.name): e.name, m.namespaceName(): m.name} {
+		var report clusterv1beta1.InternalMemberCluster
+		e.check(e.get(&report, namespace, name))
+		if used := report.Status.Hub; used == nil || used.APIServerURL != url {
+			return fmt.Errorf("%s uses %+v", name, used)
+		}
+	}
+	return nil
+}
+
+// comesBackTo gives the agent of a Cluster a token of the restored workspace, which needs no
+// approval, because the agent has the key of the Cluster.
+func (e *elsewhere) comesBackTo(hub fixture) {
+	e.t.Helper()
+	hub.eventually("the restored token has its Secret", func() error { return hub.get(&corev1.Secret{}, e.workspace, "new-token") })
+	data := map[string]string{"apiServerURL": hub.cluster.Config.Host, "apiServerCA": string(hub.cluster.Config.CAData)}
+	values := hub.values("new-token")
+	for _, key := range []string{"token", "tokenName", "clusterNamespace", "systemRegistrationNamespace"} {
+		data[key] = values[key]
+	}
+	e.check(e.on.Create(context.Background(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: naming.AgentBootstrapSecret, Namespace: e.agent.agentNamespace}, StringData: data,
+	}))
+}
