@@ -185,7 +185,7 @@ func setUp(ctx context.Context, mgr manager.Manager, options Options, server *se
 	address := func(c *fleet.Cluster) *clusterv1beta1.HubAddress { return importer.Hub(c, deps.Config.Current().Hub()) }
 	moves, again, forever := &lifecycle.MoveLimiter{}, rejoin.New(deps), longlived.New(deps)
 	agents := agentbundle.New(deps)
-	expressions := expression.NewCache()
+	expressions, census := expression.NewCache(), metrics.Census{Reader: mgr.GetCache(), Sources: !options.WithoutGitOps}
 	policies := &admission.Checker{Client: deps.Client, Live: deps.Live, Clock: deps.Clock, Recorder: deps.Recorder,
 		Log: logr.FromContextOrDiscard(ctx).WithName("admission"), Namespace: namespace}
 	entries, err := addAudit(ctx, mgr, deps, policies)
@@ -197,7 +197,7 @@ func setUp(ctx context.Context, mgr manager.Manager, options Options, server *se
 		func() error { return kinds.Register(ctx, mgr) },
 		func() error { return controller.Fill(ctx, mgr.GetCache(), decidedOn()...) },
 		func() error { return mgr.Add(manager.RunnableFunc(deps.Liveness.Start)) },
-		func() error { return mgr.Add(serve(deps.Liveness, metrics.Census{Reader: deps.Client}, deps.Notify)) },
+		func() error { return mgr.Add(serve(deps.Liveness, census, deps.Notify)) },
 		func() error { return addBeats(ctx, mgr, deps.Liveness) },
 		func() error { return errors.Join(mgr.Add(deps.Notify), mgr.Add(manager.RunnableFunc(policies.Start))) },
 		func() error { return mgr.Add(manager.RunnableFunc(bootstrap(deps.Client, namespace))) },

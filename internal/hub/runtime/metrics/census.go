@@ -10,11 +10,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/runtime/anyform"
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
@@ -25,16 +27,23 @@ var (
 		nil)
 	heldMetric = prometheus.NewDesc("muster_hub_removals_held", "Bundles and placements waiting for the confirmation of a removal.",
 		[]string{"kind"}, nil)
+	sourcesMetric = prometheus.NewDesc("muster_hub_sources_failing",
+		"GitRepos and HelmOps with a repository, commit or chart that cannot be used.", []string{"kind"}, nil)
 )
 
 // Census is a collector for Prometheus.
-type Census struct{ client.Reader }
+type Census struct {
+	client.Reader
+	// Sources: the hub has a program that reads GitRepos and HelmOps.
+	Sources bool
+}
 
 // Describe implements prometheus.Collector.
 func (c Census) Describe(into chan<- *prometheus.Desc) {
 	into <- requestsMetric
 	into <- bundlesMetric
 	into <- heldMetric
+	into <- sourcesMetric
 }
 
 // Collect implements prometheus.Collector.
@@ -49,6 +58,10 @@ func (c Census) Collect(into chan<- prometheus.Metric) {
 	c.countHeld(into, "Bundle", &fleet.BundleList{})
 	c.countHeld(into, "ClusterResourcePlacement", &placement.ClusterResourcePlacementList{})
 	c.countHeld(into, "ResourcePlacement", &placement.ResourcePlacementList{})
+	if c.Sources {
+		c.countSources(into, "GitRepo")
+		c.countSources(into, "HelmOp")
+	}
 }
 
 // each calls a function with each object of a kind.
@@ -75,6 +88,21 @@ func (c Census) countHeld(into chan<- prometheus.Metric, kind string, list clien
 		return
 	}
 	into <- prometheus.MustNewConstMetric(heldMetric, prometheus.GaugeValue, float64(held), kind)
+}
+
+// countSources counts the GitRepos or HelmOps whose source the program could not use last.
+func (c Census) countSources(into chan<- prometheus.Metric, kind string) {
+	failing := 0
+	err := c.each(anyform.List(kind), func(o client.Object) {
+		if failed, _, _ := unstructured.NestedBool(o.(*unstructured.Unstructured).Object, "status", "display", "error"); failed {
+			failing++
+		}
+	})
+	if err != nil {
+		into <- prometheus.NewInvalidMetric(sourcesMetric, err)
+		return
+	}
+	into <- prometheus.MustNewConstMetric(sourcesMetric, prometheus.GaugeValue, float64(failing), kind)
 }
 
 // count counts objects by state. It includes states without objects, so alerts see them end.

@@ -44,12 +44,16 @@ func TestWhatWaitsAndWhatFailsIsCounted(t *testing.T) {
 				Type: "ResourcePlacementResourceSelected", Status: metav1.ConditionFalse, Reason: "AuthorMayNotRead", Message: message,
 			}}}}
 	}
+	repo := func(name string, failing bool) client.Object {
+		return &fleet.GitRepo{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: name},
+			Status: fleet.GitRepoStatus{Display: fleet.SourceDisplay{Error: failing}}}
+	}
 	c := Census{fake.NewClientBuilder().WithScheme(scheme).WithObjects(request("a", fleet.RegistrationPending),
 		request("b", fleet.RegistrationPending),
 		request("c", fleet.RegistrationGranted), request("d", ""), bundle("failing", fleet.StateErrApplied), bundle("fine", fleet.StateReady),
 		bundle("paused", fleet.StatePaused), bundle("after", fleet.StateWaitingForDependency), bundle("asked", reasons.RemovalHeld),
 		&fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "new"}}, held, place("held", ask), place("held-too", ask),
-		place("limited", "left out")).Build()}
+		place("limited", "left out"), repo("away", true), repo("read", false)).Build(), true}
 	want := `
 # HELP muster_hub_bundles Bundles by their worst state on a Cluster.
 # TYPE muster_hub_bundles gauge
@@ -78,6 +82,10 @@ muster_hub_requests{state="Granted"} 1
 muster_hub_requests{state="New"} 1
 muster_hub_requests{state="Pending"} 2
 muster_hub_requests{state="Waiting"} 0
+# HELP muster_hub_sources_failing GitRepos and HelmOps with a repository, commit or chart that cannot be used.
+# TYPE muster_hub_sources_failing gauge
+muster_hub_sources_failing{kind="GitRepo"} 1
+muster_hub_sources_failing{kind="HelmOp"} 0
 `
 	if err := testutil.CollectAndCompare(c, strings.NewReader(want)); err != nil {
 		t.Error(err)
