@@ -124,6 +124,9 @@ func (c Cluster) contents(ctx context.Context, namespace string) (contents []Obj
 		return nil, err
 	}
 	for _, kind := range listed {
+		if !kind.namespaced {
+			continue
+		}
 		objects, err := c.List(ctx, kind, namespace, "")
 		if apierrors.IsMethodNotSupported(err) || apierrors.IsNotFound(err) {
 			continue // the kind is not in this namespace, or no longer served
@@ -135,7 +138,7 @@ func (c Cluster) contents(ctx context.Context, namespace string) (contents []Obj
 	return contents, nil
 }
 
-// listable returns the namespaced kinds that the cluster serves.
+// listable returns the kinds that the cluster serves.
 func (c Cluster) listable(ctx context.Context) (listed []Kind, err error) {
 	body, err := c.api.Get().AbsPath("/apis").SetHeader("Accept", asJSON).DoRaw(ctx)
 	if err != nil {
@@ -166,11 +169,11 @@ func (c Cluster) listable(ctx context.Context) (listed []Kind, err error) {
 		for i := range list.APIResources {
 			resource := &list.APIResources[i]
 			key := group + "/" + resource.Name
-			if !resource.Namespaced || !slices.Contains(resource.Verbs, "list") || strings.Contains(resource.Name, "/") || seen[key] {
+			if !slices.Contains(resource.Verbs, "list") || strings.Contains(resource.Name, "/") || seen[key] {
 				continue
 			}
 			seen[key] = true
-			listed = append(listed, Kind{resource.Kind, version, resource.Name, true})
+			listed = append(listed, Kind{resource.Kind, version, resource.Name, resource.Namespaced})
 		}
 	}
 	return listed, nil

@@ -84,6 +84,8 @@ type Object struct {
 	kind        Kind
 	version     string
 	annotations map[string]string
+	finalizers  []string
+	managers    []metav1.ManagedFieldsEntry
 	deleted     bool
 }
 
@@ -95,16 +97,32 @@ func (o Object) String() string {
 	return o.kind.name + " " + o.Namespace + "/" + o.Name
 }
 
+// DeleteCommand returns the command of kubectl that deletes the object.
+func (o Object) DeleteCommand() string {
+	if o.Namespace == "" {
+		return "kubectl delete " + o.kind.resource + " " + o.Name
+	}
+	return "kubectl -n " + o.Namespace + " delete " + o.kind.resource + " " + o.Name
+}
+
 func (o Object) path() string { return o.kind.path(o.Namespace) + "/" + o.Name }
 
 func (o Object) ownedBy(owner Object) bool {
 	return slices.ContainsFunc(o.Owners, func(r metav1.OwnerReference) bool { return r.UID == owner.UID })
 }
 
+// writtenByHub reports whether the hub is the manager of a field, given its key in fieldsV1.
+func (o Object) writtenByHub(key string) bool {
+	return slices.ContainsFunc(o.managers, func(m metav1.ManagedFieldsEntry) bool {
+		return m.Manager == hubManager && m.FieldsV1 != nil && strings.Contains(string(m.FieldsV1.Raw), key)
+	})
+}
+
 func objectOf(kind Kind, metadata *metav1.ObjectMeta) Object {
 	return Object{
 		Namespace: metadata.Namespace, Name: metadata.Name, UID: metadata.UID, Owners: metadata.OwnerReferences, Labels: metadata.Labels,
 		kind: kind, version: metadata.ResourceVersion, annotations: metadata.Annotations, deleted: metadata.DeletionTimestamp != nil,
+		finalizers: metadata.Finalizers, managers: metadata.ManagedFields,
 	}
 }
 

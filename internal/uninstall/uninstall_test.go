@@ -18,9 +18,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/testkube"
@@ -58,6 +60,8 @@ func newSite(t *testing.T) *site {
 	s.agent = types.NamespacedName{Namespace: namespace.Name, Name: "fleet-agent"}
 	s.own = append(s.own, s.create(namespace))
 	elsewhere := s.namespace()
+	key, err := credential.NewAgentKey()
+	check(t, err)
 	for _, object := range []client.Object{
 		s.named(s.deployment(), s.agent.Namespace, "fleet-agent"), s.named(&corev1.ServiceAccount{}, s.agent.Namespace, "fleet-agent"),
 		s.named(&corev1.ConfigMap{}, s.agent.Namespace, "fleet-agent"), s.named(&rbacv1.Role{}, elsewhere, "agent-hub-token"),
@@ -70,14 +74,25 @@ func newSite(t *testing.T) *site {
 	release := s.named(&corev1.Secret{Type: "helm.sh/release.v1"}, s.agent.Namespace, "sh.helm.release.v1.fleet-agent.v1")
 	release.SetLabels(map[string]string{"owner": "helm", "name": "fleet-agent"})
 	s.own = append(s.own, s.create(release), s.create(s.named(&corev1.Secret{}, s.agent.Namespace, naming.AgentSecret)),
-		s.create(s.named(&corev1.Secret{}, s.agent.Namespace, naming.AgentKeySecret)))
+		s.create(s.named(&corev1.Secret{Data: map[string][]byte{"key": key.Seed()}}, s.agent.Namespace, naming.AgentKeySecret)))
 	s.others = []client.Object{
 		s.create(s.named(&rbacv1.ClusterRole{}, "", s.agent.Namespace+"-0")), // without marks
-		s.create(s.marked(s.named(&rbacv1.ClusterRole{}, "", s.agent.Namespace+"-1"), "fleet-agent", elsewhere)),
-		s.create(s.marked(s.named(&corev1.ConfigMap{}, elsewhere, "fleet-agent"), "web", s.agent.Namespace)),
+		s.create(s.unlabelled(s.marked(s.named(&rbacv1.ClusterRole{}, "", s.agent.Namespace+"-1"), "fleet-agent", elsewhere))),
+		s.create(s.unlabelled(s.marked(s.named(&corev1.ConfigMap{}, elsewhere, "fleet-agent"), "web", s.agent.Namespace))),
 		s.create(s.named(&corev1.Secret{}, elsewhere, naming.AgentSecret)),
 	}
+	t.Cleanup(func() { // a later test must find no agent
+		for _, o := range append(s.own, s.others...) {
+			check(t, client.IgnoreNotFound(s.Delete(context.Background(), o)))
+		}
+	})
 	return s
+}
+
+// unlabelled takes the labels off that only Muster's charts set.
+func (*site) unlabelled(o client.Object) client.Object {
+	o.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "Helm"})
+	return o
 }
 
 func check(t *testing.T, err error) {
@@ -114,7 +129,9 @@ func (*site) named(o client.Object, namespace, name string) client.Object {
 }
 
 func (*site) marked(o client.Object, release, namespace string) client.Object {
-	o.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "Helm"})
+	o.SetLabels(map[string]string{
+		"app.kubernetes.io/managed-by": "Helm", "app.kubernetes.io/part-of": "muster", "app.kubernetes.io/component": "agent",
+	})
 	o.SetAnnotations(map[string]string{"meta.helm.sh/release-name": release, "meta.helm.sh/release-namespace": namespace})
 	return o
 }
@@ -147,19 +164,27 @@ func (s *site) exists(objects []client.Object) string {
 	return ""
 }
 
+// eventually waits for something that Kubernetes does by itself.
+func (s *site) eventually(what string, is func() error) {
+	s.t.Helper()
+	var last error
+	if err := wait.PollUntilContextTimeout(s.t.Context(), 100*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		last = is()
+		return last == nil, nil
+	}); err != nil {
+		s.t.Fatalf("%s: %v", what, last)
+	}
+}
+
 // goes waits until Kubernetes has deleted objects, and checks that all others stay.
 func (s *site) goes(objects []client.Object) {
 	s.t.Helper()
-	left := ""
-	for deadline := time.Now().Add(time.Minute); ; {
-		if left = s.exists(objects); left == "" {
-			break
+	s.eventually("nothing is left", func() error {
+		if left := s.exists(objects); left != "" {
+			return fmt.Errorf("%s stays", left)
 		}
-		if time.Now().After(deadline) {
-			s.t.Fatalf("%s stays", left)
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+		return nil
+	})
 	for _, other := range s.others {
 		if s.exists([]client.Object{other}) == "" {
 			s.t.Errorf("%T %s of somebody else is gone", other, other.GetName())
@@ -215,7 +240,7 @@ func TestTheNamespaceOfAnAgentStaysWithAnythingOfSomebodyElse(t *testing.T) {
 
 func TestTheDefinitionOfAppliedWorksGoesOnlyWithTheLastOne(t *testing.T) {
 	s := newSite(t)
-	definition := definitionOfAppliedWorks()
+	definition := definitionOf("appliedworks.placement.kubernetes-fleet.io")
 	check(t, s.Get(t.Context(), client.ObjectKeyFromObject(definition), definition))
 	before := definition.DeepCopy()
 	s.marked(definition, "fleet-agent", s.agent.Namespace)
@@ -287,8 +312,8 @@ func TestAnotherObjectOfTheSameNameStays(t *testing.T) {
 	s.goes(s.own[1:])
 }
 
-func definitionOfAppliedWorks() *metav1.PartialObjectMetadata {
-	definition := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "appliedworks.placement.kubernetes-fleet.io"}}
+func definitionOf(name string) *metav1.PartialObjectMetadata {
+	definition := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	definition.APIVersion, definition.Kind = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
 	return definition
 }

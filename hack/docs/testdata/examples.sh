@@ -137,8 +137,10 @@ rm hub.age
 muster revoke clusters/web
 muster revoke clusters/web --undo
 
+muster doctor --leftovers --context edge-1
 helm --kube-context edge-1 -n cattle-fleet-system uninstall --wait fleet-agent
-kubectl --context edge-1 delete namespace cattle-fleet-system
+muster doctor --leftovers --context edge-1 --remove --yes
+kubectl --context edge-1 delete namespace cattle-fleet-system --ignore-not-found
 muster join --context edge-1 --hub-context hub --member --name edge-1
 muster get clusters/web edge-1 --output json
 kubectl create -f - <<EOF

@@ -28,6 +28,8 @@ type doctor struct {
 	genericiooptions.IOStreams
 	*access
 	hubContext string
+	// leftovers finds leftovers in place of the checks; the other fields belong to it.
+	leftovers, remove, yes, dryRun bool
 }
 
 func newDoctor(streams genericiooptions.IOStreams, h *access) *cobra.Command {
@@ -36,11 +38,15 @@ func newDoctor(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 		Use:   "doctor [--context CLUSTER] [--hub-context HUB]",
 		Short: "Check whether a cluster can be a hub or a member",
 		Long: `Check the cluster of the current context, and the hub of --hub-context, from this machine.
-The command changes nothing.
+Without --remove, the command changes nothing.
 
 - Each cluster: name resolution, connection, certificate, clock, version, and your rights.
 - The hub: the kinds of the fleet, the leader, its version, and the receivers of notifications.
 - The member: the agent, and the hub of the agent.
+
+With --leftovers, the command lists the objects that an uninstallation by hand left on each
+cluster: finalizers, namespaces, policies, rights, definitions and Secrets. With --remove, it
+removes them after your answer, but only objects that are provably Muster's and unused.
 
 Each check prints ok, WRONG with a remedy, or unknown if the check was not possible.
 The exit status is 1 if a check found a problem.`,
@@ -48,16 +54,29 @@ The exit status is 1 if a check found a problem.`,
   muster doctor --context edge-1 --hub-context hub
 
   # Check the hub alone
-  muster doctor --hub-context hub`,
+  muster doctor --hub-context hub
+
+  # List the leftovers of an agent, then remove them
+  muster doctor --leftovers --context edge-1
+  muster doctor --leftovers --context edge-1 --remove --yes`,
 		Args: takesNone,
 		RunE: func(command *cobra.Command, _ []string) error { return d.run(command.Context()) },
 	}
 	command.Flags().StringVar(&d.hubContext, "hub-context", "", "Context of the hub")
 	complete(command, "hub-context", h.contexts)
+	command.Flags().BoolVar(&d.leftovers, "leftovers", false, "Find what an uninstallation by hand left")
+	command.Flags().BoolVar(&d.remove, "remove", false, "Remove the leftovers, with --leftovers")
+	command.Flags().BoolVar(&d.yes, "yes", false, "Remove without a question")
+	command.Flags().BoolVar(&d.dryRun, "dry-run", false, "Only print what --remove would remove")
 	return h.acceptAllNamespaces(command)
 }
 
 func (d *doctor) run(ctx context.Context) error {
+	if d.leftovers {
+		return d.findLeftovers(ctx)
+	} else if d.remove || d.yes || d.dryRun {
+		return usageError{errors.New("--remove, --yes and --dry-run need --leftovers")}
+	}
 	wrong := 0
 	look := func(a *access, more func(*checked) []check) error {
 		p := &prose{out: d.Out}

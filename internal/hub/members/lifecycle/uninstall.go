@@ -33,6 +33,6 @@ func (o Observed) agentStays() string {
 	if o.AgentStays == "" {
 		return ""
 	}
-	return fmt.Sprintf("The agent stays on the cluster, because it %s. Remove it there with helm uninstall",
-		o.AgentStays)
+	return fmt.Sprintf("The agent stays on the cluster, because it %s. Remove it with helm uninstall, then run muster doctor --leftovers "+
+		"there", o.AgentStays)
 }
