@@ -107,7 +107,7 @@ func Changes(before, after State, record client.Object, recorded []clusterv1beta
 	if after.Revoked && !before.Revoked {
 		add(clusterv1beta1.HistoryRevoked, "a user revoked the access of the member")
 	}
-	if before.Revoked && !after.Revoked {
+	if before.Revoked && !after.Revoked && record.GetDeletionTimestamp() == nil { // the reason of a departure hides it
 		add(clusterv1beta1.HistoryRestored, "a user has undone the revocation; the agent may join again")
 	}
 	if after.Quarantined && !before.Quarantined {

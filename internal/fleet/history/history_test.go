@@ -100,6 +100,7 @@ func TestADepartureNeitherBringsAnAgentBackNorEndsTwice(t *testing.T) {
 			Conditions: []fleet.Condition{{Type: fleet.ConditionReady, Status: corev1.ConditionFalse, Reason: reason}},
 		}
 	}
+	revoked := status(membership.AgentRevoked, reasons.Revoked)
 	lost, lostLeaving := status(membership.AgentLost, reasons.AgentLost), status(membership.AgentLost, reasons.Leaving)
 	online, left := status(membership.AgentOnline, reasons.Leaving), status(membership.AgentLeft, reasons.Leaving)
 	for name, row := range map[string]struct {
@@ -110,7 +111,8 @@ func TestADepartureNeitherBringsAnAgentBackNorEndsTwice(t *testing.T) {
 		"a leaving agent is lost": {online, lostLeaving, []Change{
 			{clusterv1beta1.HistoryLost, "the agent sends no heartbeats, and has not left yet"},
 		}},
-		"a leaving agent has left": {online, left, nil},
+		"a leaving agent has left":    {online, left, nil},
+		"a revoked member is deleted": {revoked, status(membership.AgentRevoked, reasons.Leaving), nil},
 	} {
 		if diff := cmp.Diff(row.want, Changes(OfCluster(row.before), OfCluster(row.after), leaving, nil, noon)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

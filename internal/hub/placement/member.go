@@ -40,6 +40,12 @@ func unreachable(m *scheduling.Member) bool {
 	return m.Obstacle.Reason == reasons.AgentLost || m.Obstacle.Reason == reasons.NotJoined
 }
 
+// silent reports whether the agent of a member sends no heartbeats. A hub that has not observed the
+// agent itself yet keeps the recorded state.
+func silent(seen liveness.Observation, recorded membership.AgentState) bool {
+	return seen.State == liveness.Lost || seen.State == liveness.Unknown && recorded == membership.AgentLost
+}
+
 // ofMemberCluster returns the member of a MemberCluster. The conditions show its health.
 func ofMemberCluster(mc *clusterv1beta1.MemberCluster, seen liveness.Observation) *scheduling.Member {
 	m := &scheduling.Member{
@@ -52,14 +58,16 @@ func ofMemberCluster(mc *clusterv1beta1.MemberCluster, seen liveness.Observation
 		Namespaces:         mc.Status.Namespaces,
 		MoreNamespaces:     meta.IsStatusConditionFalse(mc.Status.Conditions, clusterv1beta1.ConditionNamespacesCollected),
 	}
-	switch status := membership.MemberClusterStatus(&mc.Status); {
+	status := membership.MemberClusterStatus(&mc.Status)
+	m.Lost = silent(seen, status.Agent)
+	switch {
 	case membership.Revoked(mc):
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.Revoked, Message: "the member is revoked"}
 	case m.Leaving:
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.Leaving, Message: "the member is leaving the fleet"}
 	case status.Joined.Status != metav1.ConditionTrue:
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.NotJoined, Message: "the member has not joined: no member agent has answered"}
-	case seen.State == liveness.Lost:
+	case m.Lost:
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.AgentLost, Message: "the member is lost: its agent sends no heartbeats"}
 	case m.Quarantined:
 		m.Obstacle = quarantined(mc)
@@ -72,7 +80,7 @@ func ofMemberCluster(mc *clusterv1beta1.MemberCluster, seen liveness.Observation
 	case !status.Ready:
 		m.Obstacle = scheduling.Obstacle{Reason: status.Reason, Message: "the member is not healthy: " + status.Message}
 	}
-	if agent := clusterv1beta1.FindAgent(mc.Status.AgentStatus, clusterv1beta1.MemberAgent); agent != nil && m.Lost() {
+	if agent := clusterv1beta1.FindAgent(mc.Status.AgentStatus, clusterv1beta1.MemberAgent); agent != nil && m.Lost {
 		m.LastBeat = later(seen.LastBeat, agent.LastReceivedHeartbeat.Time)
 	}
 	return m
@@ -140,12 +148,14 @@ func ofCluster(
 		m.Properties, m.Usage, m.Namespaces = report.Status.Properties, report.Status.ResourceUsage, report.Status.Namespaces
 		m.MoreNamespaces = meta.IsStatusConditionFalse(report.Status.Conditions, clusterv1beta1.ConditionNamespacesCollected)
 	}
-	switch status := membership.ClusterStatus(&cluster.Status, nil); {
+	status := membership.ClusterStatus(&cluster.Status, nil)
+	m.Lost = silent(seen, status.Agent)
+	switch {
 	case membership.Revoked(cluster):
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.Revoked, Message: "the Cluster is revoked"}
 	case m.Leaving:
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.Leaving, Message: "the Cluster is being deleted"}
-	case seen.State == liveness.Lost:
+	case m.Lost:
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.AgentLost, Message: "the Cluster is lost: its agent sends no heartbeats"}
 	case status.Agent == membership.AgentUnknown || cluster.Status.Namespace == "" || cluster.Status.Agent.LastSeen.IsZero():
 		m.Obstacle = scheduling.Obstacle{Reason: reasons.NotJoined, Message: "no agent of the Cluster has registered"}
@@ -171,7 +181,7 @@ func ofCluster(
 	case status.Agent != membership.AgentOnline: // unready Bundles do not matter
 		m.Obstacle = scheduling.Obstacle{Reason: status.Reason, Message: "the Cluster is not ready: " + status.Message}
 	}
-	if m.Lost() {
+	if m.Lost {
 		m.LastBeat = later(seen.LastBeat, cluster.Status.Agent.LastSeen.Time)
 	}
 	return m

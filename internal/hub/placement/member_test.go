@@ -8,6 +8,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -49,5 +50,39 @@ func TestWhatKeepsAClusterFromBeingPicked(t *testing.T) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+func TestALostMemberIsLostWhileItLeavesAndAfterARestartOfTheHub(t *testing.T) {
+	for name, c := range map[string]struct {
+		state    liveness.State
+		recorded membership.AgentState
+		want     bool
+	}{
+		"it sends heartbeats":               {liveness.Online, membership.AgentOnline, false},
+		"it is silent":                      {liveness.Lost, membership.AgentOnline, true},
+		"it was silent before the restart":  {liveness.Unknown, membership.AgentLost, true},
+		"it was online before the restart":  {liveness.Unknown, membership.AgentOnline, false},
+		"it returned, and its status waits": {liveness.Online, membership.AgentLost, false},
+	} {
+		cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: time.Unix(1e9, 0)}}}
+		cluster.Status.AgentState = string(c.recorded)
+		cluster.Status.Conditions = []fleet.Condition{kube.Condition(fleet.ConditionReady, false, reasons.Leaving, "")}
+		healthy := metav1.Condition{Type: clusterv1beta1.ConditionHealthy, Status: metav1.ConditionTrue}
+		if c.recorded == membership.AgentLost {
+			healthy.Status, healthy.Reason = metav1.ConditionFalse, reasons.AgentLost
+		}
+		mc := &clusterv1beta1.MemberCluster{ObjectMeta: cluster.ObjectMeta, Status: clusterv1beta1.MemberClusterStatus{
+			Conditions: []metav1.Condition{
+				{Type: clusterv1beta1.ConditionJoined, Status: metav1.ConditionTrue, Reason: reasons.Leaving}, healthy,
+			},
+		}}
+		seen := liveness.Observation{State: c.state}
+		if got := ofCluster(&metav1.ObjectMeta{}, cluster, nil, seen); got.Lost != c.want || !got.Leaving {
+			t.Errorf("%s: a Cluster is %+v", name, got)
+		}
+		if got := ofMemberCluster(mc, seen); got.Lost != c.want || !got.Leaving {
+			t.Errorf("%s: a MemberCluster is %+v", name, got)
+		}
 	}
 }

@@ -80,6 +80,9 @@ func (o observed) memberStatuses(d decision, failed failures) (members []memberS
 		m := o.memberStatus(picked, d, failed[picked.Member.Namespace])
 		if picked.Member.Leaving {
 			m.restore(o.before)
+			if picked.Member.Lost {
+				m.lastReported(m.conditions)
+			}
 		}
 		members = append(members, m)
 	}
@@ -134,7 +137,7 @@ func (o observed) memberStatus(picked scheduling.Decision, d decision, failure e
 		placement.ConditionAvailable:        reported.available,
 		placement.ConditionDiffReported:     diffReported,
 	}
-	if picked.Member.Lost() {
+	if picked.Member.Lost {
 		m.lastReported(stages)
 	}
 	for _, stage := range m.stages {
@@ -179,13 +182,13 @@ var lastReports = map[string]struct {
 	placement.ConditionDiffReported: {"compared", true, reasons.DiffReportingPending},
 }
 
-// lastReported marks the reports of a lost member as its last ones. What may have changed since is
-// Unknown.
+// lastReported marks the reports of a lost member as its last ones, once. What may have changed
+// since is Unknown.
 func (m memberStatus) lastReported(conditions map[string]condition) {
 	for stage, last := range lastReports {
 		c := conditions[stage]
 		switch {
-		case c == (condition{}) || c.status == metav1.ConditionUnknown:
+		case c == (condition{}) || c.status == metav1.ConditionUnknown || membership.IsAsOf(c.message):
 			continue
 		case c.status == metav1.ConditionTrue && last.changes:
 			c.status, c.reason = metav1.ConditionUnknown, last.reason
@@ -223,7 +226,7 @@ func summarize(stage string, members []memberStatus) condition {
 		if c.reason == reasons.NotAllWorkAreAvailabilityTrackable || c.reason == reasons.OverriddenSucceeded {
 			sum = c.ofPlacement()
 		}
-		if (stage == placement.ConditionDiffReported || m.Member.Lost()) && c.message != "" {
+		if (stage == placement.ConditionDiffReported || m.Member.Lost) && c.message != "" {
 			messages = append(messages, fmt.Sprintf("%s: %s", m.Name, c.message))
 		}
 	}

@@ -76,7 +76,7 @@ func on(t *testing.T, members ...string) func(*observed) {
 func obstacle(member int, reason string) func(*observed) {
 	return func(o *observed) {
 		o.members[member].Obstacle = scheduling.Obstacle{Reason: reason, Message: "it is " + reason}
-		o.members[member].Leaving = reason == reasons.Leaving
+		o.members[member].Leaving, o.members[member].Lost = reason == reasons.Leaving, reason == reasons.AgentLost
 	}
 }
 
@@ -241,6 +241,10 @@ func TestDescribe(t *testing.T) {
 			o.members[0].Leaving, o.members[0].Obstacle = true, scheduling.Obstacle{Reason: reasons.Leaving, Message: "it leaves"}
 			o.before.PlacementStatuses = []placement.PerClusterStatus{{ClusterName: "a", Conditions: said("True")}}
 		}), "2/2", "", ""},
+		{"one is lost while it leaves", world(t, on(t, "b"), obstacle(0, reasons.Leaving), silentSince, func(o *observed) {
+			o.members[0].Lost = true
+			o.before.PlacementStatuses = []placement.PerClusterStatus{{ClusterName: "a", Conditions: said("True")}}
+		}), "1/2", "a: member lost, as of 2026-01-02T03:04:05Z: available", "Available Unknown"},
 		{
 			"a wrong selector", world(t, on(t, "a", "b"), func(o *observed) { o.selected.Problem = "selector 3 is wrong" }),
 			"2/2", "selector 3 is wrong", "Scheduled False",

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
-	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
 // Member is the data of a MemberCluster or Cluster used by scheduling.
@@ -42,12 +41,10 @@ type Member struct {
 	Quarantined bool
 	// Obstacle is the reason why the member gets nothing new; zero without one.
 	Obstacle Obstacle
-	// LastBeat is the last known heartbeat of a lost member.
+	// Lost: the agent of the member sends no heartbeats. LastBeat is the last known one.
+	Lost     bool
 	LastBeat time.Time
 }
-
-// Lost reports whether the agent of the member sends no heartbeats.
-func (m *Member) Lost() bool { return m.Obstacle.Reason == reasons.AgentLost }
 
 // AnyNamespace stands for all namespaces.
 const AnyNamespace = "*"
