@@ -76,8 +76,8 @@ type taking struct {
 	hub     dynamic.Interface
 	file    *writer
 	summary Summary
-	// workspaces are the namespaces of objects in the file.
-	workspaces map[string]bool
+	// namespaces are all namespaces; workspaces are the namespaces of objects in the file.
+	namespaces, workspaces map[string]bool
 	// accounts are the identities of MemberClusters, kubeconfigs the Secrets that Clusters name in
 	// other namespaces; both by namespace and name.
 	accounts, kubeconfigs map[string]map[string]bool
@@ -90,7 +90,8 @@ func Take(ctx context.Context, config *rest.Config, o Options, out io.Writer) (S
 		return Summary{}, fmt.Errorf("connecting to the hub: %w", err)
 	}
 	t := &taking{
-		Options: o, hub: hub, workspaces: map[string]bool{}, accounts: map[string]map[string]bool{}, kubeconfigs: map[string]map[string]bool{},
+		Options: o, hub: hub, namespaces: map[string]bool{}, workspaces: map[string]bool{},
+		accounts: map[string]map[string]bool{}, kubeconfigs: map[string]map[string]bool{},
 	}
 	if err := t.look(ctx); err != nil {
 		return t.summary, err
@@ -193,7 +194,9 @@ func (t *taking) noteReferences(kind schema.GroupVersionResource, o *unstructure
 // ofNamespaces writes the workspaces, and the namespaces of identities.
 func (t *taking) ofNamespaces(ctx context.Context) error {
 	return t.each(ctx, namespaces, "", func(o *unstructured.Unstructured) bool {
-		return !isMemberNamespace(o) && (t.workspaces[o.GetName()] || t.accounts[o.GetName()] != nil || t.kubeconfigs[o.GetName()] != nil)
+		t.namespaces[o.GetName()] = true
+		return !isMemberNamespace(o) && (t.workspaces[o.GetName()] || t.accounts[o.GetName()] != nil ||
+			t.kubeconfigs[o.GetName()] != nil || slices.Contains(t.SecretsFrom, o.GetName()))
 	})
 }
 
@@ -220,6 +223,12 @@ func (t *taking) ofSecrets(ctx context.Context) error {
 	}
 	var forbidden []string
 	for _, namespace := range slices.Compact(slices.Sorted(slices.Values(from))) {
+		if !t.namespaces[namespace] && !slices.Contains(t.SecretsFrom, namespace) {
+			continue
+		}
+		if !t.namespaces[namespace] {
+			return fmt.Errorf("the hub has no namespace %s, whose Secrets the backup should have: correct its name, or create it", namespace)
+		}
 		named, whole := t.kubeconfigs[namespace], t.workspaces[namespace] || slices.Contains(t.SecretsFrom, namespace)
 		err := t.each(ctx, secrets, namespace, func(o *unstructured.Unstructured) bool { return whole || named[o.GetName()] })
 		switch {

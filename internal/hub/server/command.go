@@ -69,7 +69,7 @@ for each member, and delivers Bundles and placements. The charts fleet-crd and f
 			return Run(logr.NewContext(command.Context(), log), config, options)
 		},
 	}
-	command.AddCommand(newCheck(configure, &options.Namespace), dashboard.NewCommand(configure),
+	command.AddCommand(newCheck(configure, &options.Namespace), newBackup(configure), dashboard.NewCommand(configure),
 		gitops.NewCommand(configure, &options.Namespace))
 	command.CompletionOptions.DisableDefaultCmd = true
 	common := command.PersistentFlags()

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,10 +14,13 @@ import (
 	"filippo.io/age"
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
@@ -24,6 +29,8 @@ import (
 	"github.com/muster-fleet/muster/internal/agent"
 	"github.com/muster-fleet/muster/internal/backup"
 	"github.com/muster-fleet/muster/internal/fleet/decision"
+	"github.com/muster-fleet/muster/internal/hub/server"
+	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -239,4 +246,86 @@ func (e *elsewhere) comesBackTo(hub fixture) {
 	e.check(e.on.Create(context.Background(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: naming.AgentBootstrapSecret, Namespace: e.agent.agentNamespace}, StringData: data,
 	}))
+}
+
+// TestTheJobForBackupsReadsWhatItsChartAllows runs the program with the rights of the chart, and
+// without a key that opens its files.
+func TestTheJobForBackupsReadsWhatItsChartAllows(t *testing.T) {
+	f := newFixture(t)
+	ctx := context.Background()
+	f.cluster.InstallTemplate(t, "fleet/templates/backup-rbac.yaml")
+	const account = "system:serviceaccount:" + naming.SystemNamespace + ":fleet-backup"
+	f.token("new-token", "")
+	f.check(f.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "git"}}))
+	key, err := age.GenerateX25519Identity()
+	f.check(err)
+	directory, kubeconfig := t.TempDir(), f.kubeconfigOf(account)
+	run := func(more ...string) (string, error) {
+		command, out := server.NewCommand(), &bytes.Buffer{}
+		command.SetOut(out)
+		command.SetErr(io.Discard)
+		command.SetArgs(append([]string{"backup", "--kubeconfig", kubeconfig, "--directory", directory, "--keep", "1",
+			"--recipient", key.Recipient().String()}, more...))
+		err := command.ExecuteContext(ctx)
+		return out.String(), err
+	}
+	kindsIn := func() map[string]int {
+		files, err := filepath.Glob(filepath.Join(directory, "*"))
+		f.check(err)
+		if len(files) != 1 {
+			t.Fatalf("the directory has %v", files)
+		}
+		file, err := os.Open(files[0])
+		f.check(err)
+		defer file.Close()
+		kinds := map[string]int{}
+		_, err = backup.Read(file, []age.Identity{key}, func(_ backup.Header, o *unstructured.Unstructured) error {
+			if o.GetNamespace() == f.workspace {
+				kinds[o.GetKind()]++
+			}
+			return nil
+		})
+		f.check(err)
+		return kinds
+	}
+	if out, err := run(); err != nil || !strings.Contains(out, "bytes as a file, written in") {
+		t.Fatalf("a backup: %v\n%s", err, out)
+	}
+	if kinds := kindsIn(); kinds["ClusterRegistrationToken"] != 1 || kinds["Secret"] != 0 {
+		t.Errorf("a backup without Secrets has %v", kinds)
+	}
+	time.Sleep(time.Second) // another file has another time
+	refused := "you may not list secrets in namespace " + f.workspace
+	if _, err := run("--secrets-from", f.workspace); err == nil || !strings.Contains(err.Error(), refused) {
+		t.Errorf("Secrets without the right: %v", err)
+	}
+	if _, err := run("--secrets-from", "no-such"); err == nil || !strings.Contains(err.Error(), "has no namespace no-such") {
+		t.Errorf("Secrets of a missing namespace: %v", err)
+	}
+	meta := metav1.ObjectMeta{Namespace: f.workspace, Name: "fleet-backup"}
+	f.check(f.Create(ctx, &rbacv1.Role{ObjectMeta: meta,
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list"}}}}))
+	f.check(f.Create(ctx, kube.RoleBinding(meta, "Role", "fleet-backup", kube.AccountSubject(naming.SystemNamespace, "fleet-backup"))))
+	f.eventually("the right is in effect", func() error { _, err := run("--secrets-from", f.workspace); return err })
+	if kinds := kindsIn(); kinds["Secret"] != 1 {
+		t.Errorf("a backup with Secrets has %v", kinds)
+	}
+
+	config := rest.CopyConfig(f.cluster.Config)
+	config.Impersonate.UserName = account
+	as, err := client.New(config, client.Options{Scheme: f.Scheme(), Mapper: f.RESTMapper()})
+	f.check(err)
+	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "any"}}
+	for what, err := range map[string]error{
+		"it reads a Secret":           as.Get(ctx, client.ObjectKey{Namespace: f.workspace, Name: "git"}, &corev1.Secret{}),
+		"it lists Secrets of the hub": as.List(ctx, &corev1.SecretList{}, client.InNamespace(naming.SystemNamespace)),
+		"it lists all Secrets":        as.List(ctx, &corev1.SecretList{}),
+		"it creates a Cluster":        as.Create(ctx, cluster),
+		"it deletes a Cluster":        as.Delete(ctx, cluster),
+		"it requests a token":         issue(as, naming.SystemNamespace, naming.HubServiceAccount),
+		"it lists BundleDeployments":  as.List(ctx, &fleet.BundleDeploymentList{}),
+		"it lists Works":              as.List(ctx, &placement.WorkList{}),
+	} {
+		f.refused(what, err)
+	}
 }

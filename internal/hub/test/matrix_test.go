@@ -38,6 +38,7 @@ const (
 	tokenHolder   = "registration token"
 	importHolder  = "token of an import"
 	repoReader    = "program that reads repositories"
+	backupTaker   = "job that takes backups"
 	nobody        = "account without rights"
 	stranger      = "nobody who has logged in"
 )
@@ -133,6 +134,21 @@ var allowed = map[string]struct{ everywhere, own, workspace []string }{
 			"get secrets gitjob-webhook",
 		},
 		workspace: []string{"get secrets gitcredential"},
+	},
+	backupTaker: {
+		everywhere: []string{
+			"list clusterregistrationtokens.fleet.cattle.io", "list policies.fleet.cattle.io", "list schedules.fleet.cattle.io",
+			"list gitreporestrictions.fleet.cattle.io", "list clustergroups.fleet.cattle.io", "list bundlenamespacemappings.fleet.cattle.io",
+			"list gitrepos.fleet.cattle.io", "list helmops.fleet.cattle.io", "list imagescans.fleet.cattle.io",
+			"list bundles.fleet.cattle.io", "list clusters.fleet.cattle.io", "list memberclusters.cluster.kubernetes-fleet.io",
+			"list internalmemberclusters.cluster.kubernetes-fleet.io", "list clusterresourceoverrides.placement.kubernetes-fleet.io",
+			"list resourceoverrides.placement.kubernetes-fleet.io", "list clusterresourceenvelopes.placement.kubernetes-fleet.io",
+			"list resourceenvelopes.placement.kubernetes-fleet.io",
+			"list clusterresourceplacementdisruptionbudgets.placement.kubernetes-fleet.io",
+			"list clusterstagedupdatestrategies.placement.kubernetes-fleet.io", "list stagedupdatestrategies.placement.kubernetes-fleet.io",
+			"list clusterresourceplacements.placement.kubernetes-fleet.io", "list resourceplacements.placement.kubernetes-fleet.io",
+			"list auditentries.muster-fleet.github.io", "list namespaces", "list serviceaccounts", "get namespaces kube-system",
+		},
 	},
 	nobody: {}, stranger: {},
 }
@@ -239,6 +255,8 @@ func (f fixture) everybody() ([]identity, []string) {
 		return f.get(&rbacv1.RoleBinding{}, f.workspace, naming.GitOpsAccount)
 	})
 	who = append(who, account(repoReader, naming.SystemNamespace, naming.GitOpsAccount, naming.SystemNamespace))
+	f.cluster.InstallTemplate(f.t, "fleet/templates/backup-rbac.yaml")
+	who = append(who, account(backupTaker, naming.SystemNamespace, "fleet-backup", ""))
 	who = append(who, account(keylessMember, ofKeyless, naming.MemberServiceAccount, ofKeyless),
 		account(unknownMember, naming.MemberSystemNamespace, unknown.name, unknown.namespaceName()),
 		second, account(nobody, bystander, "default", ""),
