@@ -16,13 +16,15 @@ func TestCheckReportsWhatMustNotBe(t *testing.T) {
 		want    []string
 	}{
 		"a binding whose account and role are there": {objects: []string{
-			`{kind: RoleBinding, metadata: {namespace: crash-0001, name: b, uid: b}, roleRef: {kind: Role, name: r}, subjects: [{kind: ServiceAccount, namespace: crash-0001, name: a}]}`,
+			`{kind: RoleBinding, metadata: {namespace: crash-0001, name: b, uid: b}, roleRef: {kind: Role, name: r}, subjects: [{kind: ` +
+				`ServiceAccount, namespace: crash-0001, name: a}]}`,
 			`{kind: ServiceAccount, metadata: {namespace: crash-0001, name: a, uid: a}}`,
 			`{kind: Role, metadata: {namespace: crash-0001, name: r, uid: r}}`,
 		}},
 		"a binding for nobody, to nothing": {
 			objects: []string{
-				`{kind: RoleBinding, metadata: {namespace: crash-0001, name: b, uid: b}, roleRef: {kind: Role, name: r}, subjects: [{kind: ServiceAccount, namespace: crash-0001, name: a}]}`,
+				`{kind: RoleBinding, metadata: {namespace: crash-0001, name: b, uid: b}, roleRef: {kind: Role, name: r}, subjects: [{kind: ` +
+					`ServiceAccount, namespace: crash-0001, name: a}]}`,
 			},
 			want: []string{
 				"hub: RoleBinding crash-0001/b is left over: there is no Role crash-0001/r",
@@ -41,7 +43,8 @@ func TestCheckReportsWhatMustNotBe(t *testing.T) {
 		},
 		"two that control": {
 			objects: []string{
-				`{kind: Lease, metadata: {namespace: ns, name: l, uid: l, ownerReferences: [{kind: X, name: x, uid: x, controller: true}, {kind: Y, name: y, uid: x, controller: true}]}}`,
+				`{kind: Lease, metadata: {namespace: ns, name: l, uid: l, ownerReferences: [{kind: X, name: x, uid: x, controller: true}, {kind: Y, ` +
+					`name: y, uid: x, controller: true}]}}`,
 				`{kind: X, metadata: {name: x, uid: x}}`,
 			},
 			want: []string{"hub: Lease ns/l has 2 controllers"},

@@ -109,6 +109,11 @@ spec:
 END
 `
 
+// shelf creates an object of the chart's CustomResourceDefinition.
+const shelf = `kubectl -n store create -f - > /dev/null <<END
+{"apiVersion": "example.com/v1", "kind": "Shelf", "metadata": {"name": "top"}}
+END`
+
 // held lists the objects with data on the member, with UIDs.
 const held = `kubectl -n store get persistentvolumeclaim/data secret/password shelf/top --no-headers -o ` + columns + `
 kubectl get customresourcedefinition shelves.example.com --no-headers -o ` + columns
@@ -122,7 +127,8 @@ func dataSurvives(ctx context.Context, e *env) (string, error) {
 	const (
 		one, two = "message: one", "message: two"
 		running  = "kubectl -n store get deployment web -o 'jsonpath={.metadata.annotations.message} {.status.readyReplicas}'"
-		ready    = `kubectl -n clusters get bundles.fleet.cattle.io store -o 'jsonpath={range .status.conditions[?(@.type=="Ready")]}{.status} {.message}{end}'`
+		ready    = `kubectl -n clusters get bundles.fleet.cattle.io store -o 'jsonpath={range ` +
+			`.status.conditions[?(@.type=="Ready")]}{.status} {.message}{end}'`
 	)
 	deployed := func(message string) error {
 		return errors.Join(e.expect(ctx, e.one, running, message+" 1"), e.expect(ctx, e.hub, ready, "True"))
@@ -136,7 +142,6 @@ func dataSurvives(ctx context.Context, e *env) (string, error) {
 	if err := deployed("one"); err != nil {
 		return "", err
 	}
-	const shelf = `kubectl -n store create -f - > /dev/null <<< '{"apiVersion": "example.com/v1", "kind": "Shelf", "metadata": {"name": "top"}}'`
 	before, err := e.sh(ctx, e.one, shelf+"\n"+held)
 	if err != nil {
 		return "", err

@@ -100,7 +100,8 @@ END
 }
 
 // available prints the conditions of the placement.
-const available = `kubectl get crp shop -o 'jsonpath={range .status.conditions[*]}{.type}={.status} {end}{range .status.placementStatuses[*]}{.failedPlacements}{end}'`
+const available = `kubectl get crp shop -o 'jsonpath={range .status.conditions[*]}{.type}={.status} {end}{range ` +
+	`.status.placementStatuses[*]}{.failedPlacements}{end}'`
 
 func placementIsApplied(ctx context.Context, e *env) (string, error) {
 	began := time.Now()

@@ -20,7 +20,8 @@ const (
 	hubPod   = "kubectl -n cattle-fleet-system get pods -l app=fleet-controller -o 'jsonpath={.items[0].metadata.name}'"
 	// states prints the Ready condition of the two Clusters and the Healthy condition of the
 	// MemberCluster.
-	states = `kubectl -n clusters get clusters.fleet.cattle.io -o 'jsonpath={range .items[*]}{.metadata.name} {.status.conditions[?(@.type=="Ready")].reason}{"\n"}{end}'
+	states = `kubectl -n clusters get clusters.fleet.cattle.io -o 'jsonpath={range .items[*]}{.metadata.name} ` +
+		`{.status.conditions[?(@.type=="Ready")].reason}{"\n"}{end}'
 kubectl get membercluster -o 'jsonpath={range .items[*]}{.metadata.name} {.status.conditions[?(@.type=="Healthy")].status}{"\n"}{end}'`
 )
 

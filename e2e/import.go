@@ -27,7 +27,8 @@ END
 }
 
 // whyNotReady prints the condition Ready of my-cluster.
-const whyNotReady = `kubectl -n clusters get clusters.fleet.cattle.io my-cluster -o 'jsonpath={.status.conditions[?(@.type=="Ready")].reason}: {.status.conditions[?(@.type=="Ready")].message}'`
+const whyNotReady = `kubectl -n clusters get clusters.fleet.cattle.io my-cluster -o ` +
+	`'jsonpath={.status.conditions[?(@.type=="Ready")].reason}: {.status.conditions[?(@.type=="Ready")].message}'`
 
 // brokenImport corrects the Cluster as its conditions instruct, until its agent joins.
 func brokenImport(ctx context.Context, e *env) (string, error) {

@@ -196,7 +196,8 @@ func localClusterIsThere(ctx context.Context, e *env) (string, error) {
 
 func profilesAreShown(ctx context.Context, e *env) (string, error) {
 	return "", e.expect(ctx, e.hub, `kubectl -n fleet-inventory get clusterprofiles -o \
-'jsonpath={range .items[*]}{.status.version.kubernetes} {.status.conditions[?(@.type=="ControlPlaneHealthy")].status}{"\n"}{end}' | sort | uniq -c`,
+'jsonpath={range .items[*]}{.status.version.kubernetes} {.status.conditions[?(@.type=="ControlPlaneHealthy")].status}{"\n"}{end}' | `+
+		`sort | uniq -c`,
 		"4 v1.36.3 True")
 }
 

@@ -12,7 +12,8 @@ import (
 // can be in any namespace.
 func imageMissing(ctx context.Context, e *env) (string, error) {
 	_, err := e.sh(ctx, e.two, restricted("missing")+hubAddressOf(e)+`
-helm -n missing install --wait --timeout 15s --set config.hubURL="$API_SERVER_URL" --set config.memberClusterName=none --set namespace=missing \
+helm -n missing install --wait --timeout 15s --set config.hubURL="$API_SERVER_URL" --set config.memberClusterName=none \
+  --set namespace=missing \
   --set image.tag=never-built member-agent fleet/charts/member-agent`)
 	if err == nil {
 		return "", errors.New("helm says that an agent without an image has joined")

@@ -29,7 +29,8 @@ helm --kube-context hub -n cattle-fleet-system uninstall --wait --timeout 60s fl
 		return "", err
 	}
 	_, err := e.sh(ctx, nil, hubAddress+`
-helm --kube-context hub -n cattle-fleet-system install --wait --set apiServerURL="$API_SERVER_URL" --set apiServerCA="$API_SERVER_CA_DATA" fleet fleet/fleet
+helm --kube-context hub -n cattle-fleet-system install --wait --set apiServerURL="$API_SERVER_URL" \
+  --set apiServerCA="$API_SERVER_CA_DATA" fleet fleet/fleet
 
 # The hub lost the key of cluster one with its namespace, so the agent needs a token for this Cluster.
 one=$(kubectl --context hub -n clusters get clusters.fleet.cattle.io -o name | grep -v my-cluster | cut -d/ -f2)
@@ -41,7 +42,8 @@ spec: {ttl: 1h, clusterName: $one}
 END
 kubectl --context hub -n clusters wait clusterregistrationtokens.fleet.cattle.io one-again --for=condition=Ready --timeout=30s
 kubectl --context hub -n clusters get secret one-again -o 'jsonpath={.data.values}' | base64 --decode > values-again.yaml
-helm --kube-context one -n cattle-fleet-system install --wait --values values-again.yaml --set apiServerCA="$API_SERVER_CA_DATA" --set apiServerURL="$API_SERVER_URL" \
+helm --kube-context one -n cattle-fleet-system install --wait --values values-again.yaml \
+  --set apiServerCA="$API_SERVER_CA_DATA" --set apiServerURL="$API_SERVER_URL" \
   fleet-agent fleet/fleet-agent
 kubectl --context hub -n clusters patch clusters.fleet.cattle.io my-cluster --type=merge -p '{"spec":{"redeployAgentGeneration":1}}'
 kubectl --context hub -n clusters wait clusters.fleet.cattle.io my-cluster --for=condition=Ready --timeout=90s`)

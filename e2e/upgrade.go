@@ -129,7 +129,8 @@ until on oldhub kubectl -n clusters get secret new-token >/dev/null 2>&1; do sle
 on oldhub kubectl -n clusters get secret new-token -o 'jsonpath={.data.values}' | base64 --decode > values.yaml
 on oldmember helm -n cattle-fleet-system install --wait --values values.yaml --set clientID=really-random --set image.tag=`+
 		previousTag+` fleet-agent charts/fleet-agent
-export HUB_CLUSTER_CONTEXT=oldhub HUB_CLUSTER_ADDRESS=$API_SERVER_URL MEMBER_CLUSTER=member-1 MEMBER_CLUSTER_CONTEXT=oldmember FLEET_VERSION=`+previousTag+`
+export HUB_CLUSTER_CONTEXT=oldhub HUB_CLUSTER_ADDRESS=$API_SERVER_URL MEMBER_CLUSTER=member-1 MEMBER_CLUSTER_CONTEXT=oldmember `+
+		`FLEET_VERSION=`+previousTag+`
 ./hack/membership/join.sh`)
 	if err == nil {
 		err = e.fleetIsWell(ctx)
@@ -196,7 +197,8 @@ func (e *env) watchMembers(ctx context.Context) func() (int, error) {
 	var outputs []*strings.Builder
 	for _, watch := range []string{
 		`clusters.fleet.cattle.io -o 'jsonpath=Cluster {.metadata.name} {.status.conditions[?(@.type=="Ready")].reason}{"\n"}'`,
-		`memberclusters -o 'jsonpath=MemberCluster {.metadata.name} {.status.conditions[?(@.type=="Healthy")].reason} {.status.conditions[?(@.type=="Joined")].status}{"\n"}'`,
+		`memberclusters -o 'jsonpath=MemberCluster {.metadata.name} {.status.conditions[?(@.type=="Healthy")].reason} ` +
+			`{.status.conditions[?(@.type=="Joined")].status}{"\n"}'`,
 	} {
 		command := e.command(ctx, e.hub, "bash", "-c", "exec kubectl get -A -w "+watch)
 		out := &strings.Builder{}

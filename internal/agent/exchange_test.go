@@ -69,7 +69,8 @@ func (h *memberHub) issueTokens(agent *running, uid string, sequence int64, toke
 	})
 	sealed, err := credential.SealTokens(key, credential.Renewal{AccountUID: uid, Sequence: sequence}, tokens)
 	check(h.t, err)
-	h.patchReport(fmt.Sprintf(`{"spec":{"credential":{"accountUID":%q,"sequence":%d,"issued":"2026-01-02T03:04:05Z","expires":"2026-01-09T03:04:05Z","sealed":%q}}}`,
+	h.patchReport(fmt.Sprintf(`{"spec":{"credential":{`+
+		`"accountUID":%q,"sequence":%d,"issued":"2026-01-02T03:04:05Z","expires":"2026-01-09T03:04:05Z","sealed":%q}}}`,
 		uid, sequence, base64.StdEncoding.EncodeToString(sealed)))
 }
 

@@ -20,8 +20,10 @@ func TestAnAgentClearsWhatAFormerOneHasReported(t *testing.T) {
 		"properties":{"kubernetes-fleet.io/node-count":{"value":"7","observationTime":"2026-01-02T03:04:05Z"},
 			"kubernetes.azure.com/vm-sizes/Standard~D2/count":{"value":"7","observationTime":"2026-01-02T03:04:05Z"}},
 		"resourceUsage":{"capacity":{"cpu":"7","nvidia.com/gpu":"7"},"observationTime":"2026-01-02T03:04:05Z"},
-		"conditions":[{"type":"AKSClusterCostPropertiesCollectionSucceeded","status":"True","reason":"Collected","message":"","lastTransitionTime":"2026-01-02T03:04:05Z"},
-			{"type":"ClusterPropertyCollectionSucceeded","status":"True","reason":"Collected","message":"","lastTransitionTime":"2026-01-02T03:04:05Z"}],
+		"conditions":[{"type":"AKSClusterCostPropertiesCollectionSucceeded",`+
+		`"status":"True","reason":"Collected","message":"","lastTransitionTime":"2026-01-02T03:04:05Z"},
+			{"type":"ClusterPropertyCollectionSucceeded",`+
+		`"status":"True","reason":"Collected","message":"","lastTransitionTime":"2026-01-02T03:04:05Z"}],
 		"agentStatus":[{"type":"ServiceExportImportController","lastReceivedHeartbeat":"2026-01-02T03:04:05Z"}]}}`),
 		metav1.PatchOptions{FieldManager: "refresh-member"}, "status")
 	check(t, err)

@@ -30,12 +30,14 @@ func TestReadClaims(t *testing.T) {
 			want:  Claims{Subject: "system:serviceaccount:a:b", Namespace: "a", Account: "b", AccountUID: "u"}},
 		{name: "a token that is stored in a Secret",
 			token: token(
-				`{"sub":"system:serviceaccount:a:b","kubernetes.io/serviceaccount/service-account.uid":"u","kubernetes.io/serviceaccount/secret.name":"s"}`,
+				`{"sub":"system:serviceaccount:a:b",` +
+					`"kubernetes.io/serviceaccount/service-account.uid":"u","kubernetes.io/serviceaccount/secret.name":"s"}`,
 			),
 			want: Claims{Subject: "system:serviceaccount:a:b", Namespace: "a", Account: "b", AccountUID: "u", Secret: "s"}},
 		{name: "a token that is bound to a Secret",
 			token: token(
-				`{"sub":"system:serviceaccount:a:b","iat":100,"exp":200,"kubernetes.io":{"serviceaccount":{"uid":"u"},"secret":{"name":"s","uid":"v"}}}`,
+				`{"sub":"system:serviceaccount:a:b",` +
+					`"iat":100,"exp":200,"kubernetes.io":{"serviceaccount":{"uid":"u"},"secret":{"name":"s","uid":"v"}}}`,
 			),
 			want: Claims{
 				Subject: "system:serviceaccount:a:b", Namespace: "a", Account: "b", AccountUID: "u", Secret: "s", SecretUID: "v",

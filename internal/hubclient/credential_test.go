@@ -41,7 +41,8 @@ func legacyTokens() []string {
 	return []string{
 		encoded(`{"sub":"system:serviceaccount:m:agent","kubernetes.io/serviceaccount/service-account.uid":"u"}`),
 		encoded(
-			`{"sub":"system:serviceaccount:m:agent","iat":1000,"exp":4294968295,"kubernetes.io":{"serviceaccount":{"uid":"u"},"secret":{"name":"s","uid":"v"}}}`,
+			`{"sub":"system:serviceaccount:m:agent",` +
+				`"iat":1000,"exp":4294968295,"kubernetes.io":{"serviceaccount":{"uid":"u"},"secret":{"name":"s","uid":"v"}}}`,
 		),
 	}
 }
@@ -53,7 +54,8 @@ func encoded(claims string) string {
 // stored is a Secret as an agent of Rancher Fleet writes it, with a token.
 func stored(token string) *corev1.Secret {
 	return &corev1.Secret{Data: map[string][]byte{
-		"kubeconfig": []byte(`{"clusters": [{"name": "cluster", "cluster": {"server": "https://hub"}}], "users": [{"name": "user", "user": {"token": "` + token + `"}}],
+		"kubeconfig": []byte(`{"clusters": [{"name": "cluster", "cluster": {"server": "https://hub"}}], "users": [{"name": "user", "user": ` +
+			`{"token": "` + token + `"}}],
 			"contexts": [{"name": "default", "context": {"cluster": "cluster", "user": "user", "namespace": "m"}}], "current-context": "default"}`),
 		"deploymentNamespace": []byte("m"), "clusterNamespace": []byte("w"), "clusterName": []byte("c"),
 	}}

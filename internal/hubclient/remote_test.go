@@ -138,7 +138,8 @@ func (h *fakeHub) session(t *testing.T) *Session {
 
 var settings = Settings{URL: "apiServerURL", SetCA: "set apiServerCA to the CA of the hub"}
 
-const report = `{"apiVersion":"cluster.kubernetes-fleet.io/v1beta1","kind":"InternalMemberCluster","metadata":{"name":"c"},"spec":{"state":"Join","heartbeatPeriodSeconds":7}}`
+const report = `{"apiVersion":"cluster.kubernetes-fleet.io/v1beta1",` +
+	`"kind":"InternalMemberCluster","metadata":{"name":"c"},"spec":{"state":"Join","heartbeatPeriodSeconds":7}}`
 
 func TestSessionShowsItsTokenAndTheNextOneAndLearnsTheClock(t *testing.T) {
 	hub := newFakeHub(t, 200, report)

@@ -116,7 +116,9 @@ func TestAHookBeforeARemovalThatFailedRunsAgain(t *testing.T) {
 	r.check(r.kube.Get(t.Context(), client.ObjectKey{Namespace: r.target, Name: "drain"}, job))
 	now := time.Now().UTC().Format(time.RFC3339)
 	patch := fmt.Sprintf(
-		`{"status":{"active":0,"ready":0,"failed":1,"conditions":[{"type":"FailureTarget","status":"True","lastTransitionTime":%q},{"type":"Failed","status":"True","lastTransitionTime":%q}]}}`, now, now,
+		`{"status":{"active":0,"ready":0,"failed":1,"conditions":[`+
+			`{"type":"FailureTarget","status":"True","lastTransitionTime":%q},`+
+			`{"type":"Failed","status":"True","lastTransitionTime":%q}]}}`, now, now,
 	)
 	r.check(r.kube.Status().Patch(t.Context(), job, client.RawPatch(types.MergePatchType, []byte(patch))))
 	r.eventually("another one runs", func() error {

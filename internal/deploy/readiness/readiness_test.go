@@ -82,7 +82,8 @@ func TestReadinessFollowsTheObject(t *testing.T) {
 		"a custom resource that says nothing": {
 			`{apiVersion: example.com/v1, kind: Widget}`, Result{Untracked, "its kind has no status to check"}},
 		"a custom resource that is not ready": {
-			`{apiVersion: example.com/v1, kind: Widget, status: {conditions: [{type: Ready, status: "False", reason: Waiting, message: waits for paint}]}}`,
+			`{apiVersion: example.com/v1, kind: Widget, status: {conditions: [{type: Ready, status: "False", reason: Waiting, message: waits for ` +
+				`paint}]}}`,
 			Result{Progressing, "waits for paint"}},
 		"a custom resource that is ready": {
 			`{apiVersion: example.com/v1, kind: Widget, status: {conditions: [{type: Ready, status: "True"}]}}`, Result{State: Ready}},

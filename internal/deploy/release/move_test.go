@@ -27,7 +27,8 @@ func TestARewrittenRevisionKeepsWhatIsNotRewritten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := `{"config":{"big":12345678901234567890,"text":"\u003c\u0026\u003e"},"name":"db","namespace":"apps","unknown":{"a":[1.50]},"version":5}`
+		want := `{"config":{"big":12345678901234567890,` +
+			`"text":"\u003c\u0026\u003e"},"name":"db","namespace":"apps","unknown":{"a":[1.50]},"version":5}`
 		if diff := cmp.Diff(want, string(text)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

@@ -11,15 +11,18 @@ import (
 
 func TestConflictIsReadOutOfHelmsError(t *testing.T) {
 	for text, want := range map[string]*Conflict{
-		`unable to continue with install: ConfigMap "shared" in namespace "web" exists and cannot be imported into the current release: invalid ownership metadata; ` +
+		`unable to continue with install: ConfigMap "shared" in namespace "web" exists and cannot be imported into the current release: ` +
+			`invalid ownership metadata; ` +
 			`annotation validation error: key "meta.helm.sh/release-name" must equal "b": current value is "a"`: {
 			Kind: "ConfigMap", Namespace: "web", Name: "shared", Release: ID{"web", "a"},
 		},
-		`unable to continue with install: ClusterRole "x" in namespace "" exists and cannot be imported into the current release: invalid ownership metadata; ` +
+		`unable to continue with install: ClusterRole "x" in namespace "" exists and cannot be imported into the current release: invalid ` +
+			`ownership metadata; ` +
 			`annotation validation error: key "meta.helm.sh/release-namespace" must equal "web": current value is "db"`: {
 			Kind: "ClusterRole", Name: "x", Release: ID{"db", "b"},
 		},
-		`unable to continue with update: ClusterRole "x" in namespace "" exists and cannot be imported into the current release: invalid ownership metadata; ` +
+		`unable to continue with update: ClusterRole "x" in namespace "" exists and cannot be imported into the current release: invalid ` +
+			`ownership metadata; ` +
 			`label validation error: missing key "app.kubernetes.io/managed-by": must be set to "Helm"`: {Kind: "ClusterRole", Name: "x"},
 		"something else": nil,
 	} {

@@ -20,7 +20,8 @@ import (
 
 const widgets = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: widgets.NAME.example.com}, spec: {
 	group: NAME.example.com, scope: Namespaced, names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList},
-	versions: [{name: v1, served: true, storage: true, subresources: {status: {}}, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`
+	versions: [{name: v1, served: true, storage: true, subresources: {status: {}}, schema: {openAPIV3Schema: {type: object, ` +
+	`x-kubernetes-preserve-unknown-fields: true}}}]}}`
 
 func TestWorkIsAppliedUnderAnAppliedWorkAndSaysSo(t *testing.T) {
 	r := newRig(t)

@@ -162,7 +162,8 @@ func TestNothingOfASecretIsShownOrLogged(t *testing.T) {
 	r.applied(work)
 	r.place("work", nil, secret("hush-second"),
 		`{apiVersion: v1, kind: Secret, metadata: {name: t, namespace: fleet-member-NAME}, data: {password: "hush-malformed"}}`,
-		`{apiVersion: v1, kind: Secret, type: kubernetes.io/dockerconfigjson, metadata: {name: u, namespace: fleet-member-NAME}, stringData: {.dockerconfigjson: "hush-config"}}`)
+		`{apiVersion: v1, kind: Secret, type: kubernetes.io/dockerconfigjson, metadata: {name: u, namespace: fleet-member-NAME}, stringData: `+
+			`{.dockerconfigjson: "hush-config"}}`)
 	r.until(work, placement.ConditionApplied, placement.ReasonSomeNotApplied)
 	if c := r.untilOf(work, 0, "Applied", reasons.ImmutableField); !strings.Contains(c.Message, "data") {
 		t.Errorf("condition %+v", c)

@@ -220,7 +220,8 @@ func TestAMemberOutOfResourcesSaysWhatIsShort(t *testing.T) {
 	})
 	work := r.place("work", nil,
 		configMap("one", "a: b"), `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: fleet-member-NAME}, spec: {replicas: 1,
-		selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 1k}}}]}}}}`)
+		selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: i, resources: `+
+			`{requests: {cpu: 1k}}}]}}}}`)
 	c := r.untilOf(work, 0, placement.ConditionApplied, reasons.QuotaExceeded)
 	if !strings.Contains(c.Message, "exceeded quota: full") || !strings.HasSuffix(c.Message, ": make room on the member, or raise the quota") {
 		t.Errorf("the message is %q", c.Message)

@@ -286,8 +286,9 @@ func TestAnswersOfTheAPIServerAreWorded(t *testing.T) {
 			reason: reasons.NamespaceMissing, message: "the member has no namespace n: place that, too, or create it", waits: true,
 		}},
 		"conflict": {configMap, conflict, outcome{
-			reason:  reasons.FieldConflict,
-			message: `others own fields of it: .spec.replicas ("hpa" using v1); take them out of the manifest, or set applyStrategy.serverSideApplyConfig.force`,
+			reason: reasons.FieldConflict,
+			message: `others own fields of it: .spec.replicas ("hpa" using v1); take them out of the manifest, or set ` +
+				`applyStrategy.serverSideApplyConfig.force`,
 		}},
 		"no right": {configMap, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "c", errors.New("no")), outcome{
 			reason: reasons.Forbidden, message: `configmaps "c" is forbidden: no`,
@@ -313,7 +314,8 @@ func TestAnswersOfTheAPIServerAreWorded(t *testing.T) {
 func TestManifestsAreStrippedAndToldApart(t *testing.T) {
 	work := &placement.Work{}
 	for _, text := range []string{
-		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","generateName":"a-","namespace":"n","uid":"x","resourceVersion":"1","ownerReferences":[{}],"labels":{"l":"v"}},"status":{},"data":{"k":"v"}}`,
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","generateName":"a-","namespace":"n","uid":"x",` +
+			`"resourceVersion":"1","ownerReferences":[{}],"labels":{"l":"v"}},"status":{},"data":{"k":"v"}}`,
 		`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","namespace":"n"}}`,
 		`{"apiVersion":"apps/v1beta2","kind":"Deployment","metadata":{"name":"a","namespace":"n"}}`,
 		`[1]`, `null`, `{`,

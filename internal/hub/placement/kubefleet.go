@@ -129,11 +129,9 @@ func moves(key types.NamespacedName, parts []part, work *placement.Work) string 
 	current, _ := partOf(key, work.Name)
 	for _, m := range work.Spec.Workload.Manifests {
 		if wanted, placed := home[identityOf(m)]; placed && wanted != current {
-			return fmt.Sprintf("Work %s/%s of KubeFleet's hub has %s, which Muster would move to Work %s, so that it would be removed and made "+
-				"again: divide the placement into several before Muster takes over, "+
-				"or delete the Works of KubeFleet's hub, which removes what they applied until Muster has placed it", work.Namespace,
-				work.Name, identityOf(m),
-				workName(key, wanted))
+			return fmt.Sprintf("Work %s/%s of KubeFleet's hub has %s. Muster would move it to Work %s, and the agent would delete and create it: "+
+				"divide the placement into several before Muster takes over, or delete the Works of KubeFleet's hub. The deletion removes "+
+				"their objects until Muster has placed them", work.Namespace, work.Name, identityOf(m), workName(key, wanted))
 		}
 	}
 	return ""
@@ -262,13 +260,13 @@ func describeLeftovers(s genericPlacement, found, resources, works []string) str
 			where = " -n " + s.key.Namespace
 		}
 		which := fmt.Sprintf("%s%s -l %s", strings.Join(resources, ","), where, leftoversOf(s))
-		texts = append(texts, fmt.Sprintf("KubeFleet's hub left %s of it, which nothing uses, and which go when it is deleted: "+
-			"if that hub is gone for good, kubectl delete --wait=false %s; for o in $(kubectl get -o name %s); "+
+		texts = append(texts, fmt.Sprintf("KubeFleet's hub left %s of the placement. Nothing uses them, and the hub deletes them "+
+			"together with the placement. If KubeFleet's hub is gone for good: kubectl delete --wait=false %s; for o in $(kubectl get -o name %s); "+
 			`do kubectl patch%s $o --type=merge -p '{"metadata":{"finalizers":null}}'; done`, strings.Join(found, ", "), which, which, where))
 	}
 	if len(works) > 0 {
-		texts = append(texts, fmt.Sprintf("%s of KubeFleet's hub are not Muster's and stay as they are: once nothing in them is needed, delete "+
-			"them, which removes what they applied", list(works)))
+		texts = append(texts, fmt.Sprintf("%s of KubeFleet's hub do not belong to Muster, and stay. Delete them once their objects are no "+
+			"longer needed: the deletion removes these objects", list(works)))
 	}
 	return strings.Join(texts, "; ")
 }

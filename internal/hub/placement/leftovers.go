@@ -135,7 +135,7 @@ func (c *Controller) removeLeftovers(ctx context.Context, s genericPlacement) (w
 	group.Wait()
 	if len(held) > 0 {
 		slices.Sort(held)
-		waits = "KubeFleet's hub left objects of it that others keep: " + list(held)
+		waits = "KubeFleet's hub left objects of the placement with finalizers of other owners: " + list(held)
 	}
 	return waits, stays, errors.Join(failed...)
 }

@@ -127,7 +127,8 @@ func TestOverridesOfManyMembersAreBoundedAndNotKept(t *testing.T) {
 			t.Errorf("%d copies of %d KiB are too many: %t", row.copies, row.bytes>>10, got)
 		}
 	}
-	rules := `[{clusterSelector: {clusterSelectorTerms: []}, jsonPatchOverrides: [{op: add, path: /data/who, value: "${MEMBER-CLUSTER-NAME}"}]}]`
+	rules := `[{clusterSelector: {clusterSelectorTerms: []}, jsonPatchOverrides: [{op: add, path: /data/who, value: ` +
+		`"${MEMBER-CLUSTER-NAME}"}]}]`
 	o := world(t, overriding(t, "settings", rules))
 	d := decide(o)
 	for _, namespace := range []string{"ns-a", "ns-b"} {

@@ -18,8 +18,8 @@ func targets(text string) []target {
 		t := target{name: name}
 		for _, flag := range strings.Split(flags, ",") {
 			*map[string]*bool{
-				"wanted": &t.wanted, "exists": &t.exists, "current": &t.upToDate, "works": &t.works, "available": &t.available, "idle": &t.unreachable, "going": &t.deleting,
-				"paused": &t.paused,
+				"wanted": &t.wanted, "exists": &t.exists, "current": &t.upToDate, "works": &t.works, "available": &t.available,
+				"idle": &t.unreachable, "going": &t.deleting, "paused": &t.paused,
 			}[flag] = true
 		}
 		t.works = t.works || t.available

@@ -482,7 +482,8 @@ func TestReplacingLeavesNothingOldAndWhatIsNotTheHubs(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `[{"op":"add","path":"/spec","value":{"workload":{}}},` +
-		`{"op":"add","path":"/metadata/labels","value":{"fleet.cattle.io/managed":"true","kubernetes-fleet.io/member-name":"m","kubernetes-fleet.io/parent-CRP":"web",` +
+		`{"op":"add","path":"/metadata/labels",` +
+		`"value":{"fleet.cattle.io/managed":"true","kubernetes-fleet.io/member-name":"m","kubernetes-fleet.io/parent-CRP":"web",` +
 		`"kubernetes-fleet.io/parent-resource-binding":"web-m","kubernetes-fleet.io/parent-resource-snapshot-index":"2","mine":"x"}},` +
 		`{"op":"add","path":"/metadata/annotations","value":{"kubernetes-fleet.io/parent-resource-snapshot-name":"web-2-snapshot"}}]`
 	if diff := cmp.Diff(want, string(patch)); diff != "" {
@@ -513,8 +514,11 @@ func TestWorksOfKubeFleetsHubAreKnownByTheirNames(t *testing.T) {
 func TestLeftoversOfAResourcePlacementAreNamedInItsNamespace(t *testing.T) {
 	s := ofRP(&placement.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}})
 	got := describeLeftovers(s, []string{"2 resourcebindings"}, []string{"resourcebindings"}, nil)
-	want := `KubeFleet's hub left 2 resourcebindings of it, which nothing uses, and which go when it is deleted: if that hub is gone for good, kubectl delete --wait=false resourcebindings -n shop -l kubernetes-fleet.io/parent-CRP=web,fleet.cattle.io/managed!=true; ` +
-		`for o in $(kubectl get -o name resourcebindings -n shop -l kubernetes-fleet.io/parent-CRP=web,fleet.cattle.io/managed!=true); do kubectl patch -n shop $o --type=merge -p '{"metadata":{"finalizers":null}}'; done`
+	want := `KubeFleet's hub left 2 resourcebindings of the placement. Nothing uses them, and the hub deletes them together with the ` +
+		`placement. If KubeFleet's hub is gone for good: kubectl delete --wait=false resourcebindings -n shop -l ` +
+		`kubernetes-fleet.io/parent-CRP=web,fleet.cattle.io/managed!=true; ` +
+		`for o in $(kubectl get -o name resourcebindings -n shop -l kubernetes-fleet.io/parent-CRP=web,fleet.cattle.io/managed!=true); do ` +
+		`kubectl patch -n shop $o --type=merge -p '{"metadata":{"finalizers":null}}'; done`
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -534,8 +538,8 @@ func TestWhatWouldMoveBetweenWorksOfKubeFleetsHubIsNamed(t *testing.T) {
 		want      string
 	}{
 		{"web-work", []placement.Manifest{namespace, gone}, ""}, {"web-1", []placement.Manifest{role}, ""},
-		{"web-work", []placement.Manifest{namespace, role}, "has Role.rbac.authorization.k8s.io n/r, which Muster would move to Work web-1,"},
-		{"web-1", []placement.Manifest{namespace}, "has Namespace n, which Muster would move to Work web-work,"},
+		{"web-work", []placement.Manifest{namespace, role}, "has Role.rbac.authorization.k8s.io n/r. Muster would move it to Work web-1,"},
+		{"web-1", []placement.Manifest{namespace}, "has Namespace n. Muster would move it to Work web-work,"},
 	} {
 		work := &placement.Work{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "m", Name: c.name}, Spec: placement.WorkSpec{

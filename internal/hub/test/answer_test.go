@@ -114,10 +114,11 @@ func (f fixture) forbid(operation admissionv1.OperationType, group, resource, al
 	name := "forbid-" + strings.ReplaceAll(resource, "/", "-") + "-" + f.workspace
 	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: admissionv1.ValidatingAdmissionPolicySpec{
-			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-				Operations: []admissionv1.OperationType{operation},
-				Rule:       admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: []string{resource}},
-			}}}},
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+				RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: []admissionv1.OperationType{operation},
+					Rule:       admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: []string{resource}},
+				}}}},
 			MatchConditions: []admissionv1.MatchCondition{{
 				Name: "here", Expression: fmt.Sprintf("request.namespace in ['%s']", strings.Join(namespaces, "', '")),
 			}},

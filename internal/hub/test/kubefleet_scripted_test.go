@@ -135,7 +135,8 @@ func TestAPlacementSaysAfterEveryUpdateThatItsMembersAreAsWanted(t *testing.T) {
 	f.check(f.Create(ctx, role))
 	crp := f.crp(`
 resourceSelectors: [{group: rbac.authorization.k8s.io, version: v1, kind: ClusterRole, labelSelector: {matchLabels: {pick: $TEST}}}]
-policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {test: $TEST}}}]}}}}
+policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: ` +
+		`{matchLabels: {test: $TEST}}}]}}}}
 revisionHistoryLimit: 1
 `)
 	f.untilPlaced(crp, &crp.Status, "0", 3)
@@ -185,7 +186,8 @@ func TestAResourcePlacementRollsOutOverAgentsThatCannotSayWhetherItWorks(t *test
 	rp := &placement.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "settings"}}
 	f.check(yaml.UnmarshalStrict([]byte(strings.ReplaceAll(`
 resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: settings}]
-policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {test: $TEST}}}]}}}}
+policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: `+
+		`{matchLabels: {test: $TEST}}}]}}}}
 strategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 1, unavailablePeriodSeconds: 2}}
 `, "$TEST", f.workspace)), &rp.Spec))
 	f.check(f.Create(ctx, rp))

@@ -138,7 +138,8 @@ func TestAPlacementSelectsOnlyWhatItsAuthorMayRead(t *testing.T) {
 		},
 		"an apply": func() error {
 			apply := fmt.Sprintf(
-				`{"apiVersion":"placement.kubernetes-fleet.io/v1beta1","kind":"ResourcePlacement","metadata":{"name":"greedy","namespace":%q,"annotations":{"muster/author":"system:admin"}}}`, shop,
+				`{"apiVersion":"placement.kubernetes-fleet.io/v1beta1",`+
+					`"kind":"ResourcePlacement","metadata":{"name":"greedy","namespace":%q,"annotations":{"muster/author":"system:admin"}}}`, shop,
 			)
 			return n.as.Patch(context.Background(), rp, client.RawPatch(types.ApplyPatchType, []byte(apply)),
 				client.FieldOwner("tenant"), client.ForceOwnership)

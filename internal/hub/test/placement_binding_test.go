@@ -125,7 +125,8 @@ func TestBindingsOfAResourcePlacementAreWrittenByTheHubOnly(t *testing.T) {
 	rp := &placement.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "settings"}}
 	f.check(yaml.UnmarshalStrict([]byte(strings.ReplaceAll(`
 resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: settings}]
-policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {test: $TEST}}}]}}}}
+policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: `+
+		`{matchLabels: {test: $TEST}}}]}}}}
 `, "$TEST", f.workspace)), &rp.Spec))
 	f.check(f.Create(ctx, rp))
 	var bound placement.ResourceBindingList

@@ -114,7 +114,8 @@ func TestManifestsThatCannotBePlacedFailThePlacementAndTheOthersAreApplied(t *te
 a-good: {apiVersion: v1, kind: ConfigMap, metadata: {name: good, namespace: $NS}}
 b-undecodable: {metadata: {name: bad, namespace: $NS}, stringData: {p: s3cret-of-nobody}}
 c-twice: {apiVersion: v1, kind: ConfigMap, metadata: {name: good, namespace: $NS}, data: {a: b}}
-d-cluster: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: everything, namespace: $NS}, rules: [{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}]}
+d-cluster: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: everything, namespace: $NS}, rules: `+
+		`[{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}]}
 `)
 	crp := f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop))
 	f.untilOn(crp, m)

@@ -173,7 +173,8 @@ func TestAMemberAppliesWhatIsWrappedAndOverriddenAndLosesItByAnEviction(t *testi
 		`quota: {apiVersion: v1, kind: ResourceQuota, metadata: {name: small, namespace: $NS}, spec: {hard: {pods: "7"}}}`)
 	f.override(shop, "own", `
 resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: settings}]
-policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, jsonPatchOverrides: [{op: replace, path: /data/a, value: "${MEMBER-CLUSTER-NAME}"}]}]}
+policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, jsonPatchOverrides: [{op: replace, path: /data/a, value: `+
+		`"${MEMBER-CLUSTER-NAME}"}]}]}
 `)
 	crp := f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop))
 	f.untilSays(crp, "Applied", metav1.ConditionTrue, "")

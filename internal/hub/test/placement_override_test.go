@@ -227,10 +227,14 @@ policy:
 func TestOverridesThatCannotBeMeantAreRefused(t *testing.T) {
 	f := newFixture(t)
 	for spec, want := range map[string]string{
-		`{placement: {name: a, scope: Namespaced}, clusterResourceSelectors: [{group: "", version: v1, kind: Namespace, name: a}], policy: {overrideRules: [{overrideType: Delete}]}}`:      "scope must be Cluster",
-		`{clusterResourceSelectors: [{group: "", version: v1, kind: Namespace, name: a}], policy: {overrideRules: [{overrideType: Delete, jsonPatchOverrides: [{op: remove, path: /a}]}]}}`: "overrideType JSONPatch only",
-		`{clusterResourceSelectors: [{group: "", version: v1, kind: Namespace, name: a}], policy: {overrideRules: [{jsonPatchOverrides: [{op: move, path: /a}]}]}}`:                         "Unsupported value",
-		`{clusterResourceSelectors: [], policy: {overrideRules: [{overrideType: Delete}]}}`:                                                                                                 "should have at least 1 items",
+		`{placement: {name: a, scope: Namespaced}, clusterResourceSelectors: [{group: "", version: v1, kind: Namespace, name: a}], policy: ` +
+			`{overrideRules: [{overrideType: Delete}]}}`: "scope must be Cluster",
+		`{clusterResourceSelectors: [{group: "", version: v1, kind: Namespace, name: a}], policy: {overrideRules: [{overrideType: Delete, ` +
+			`jsonPatchOverrides: [{op: remove, path: /a}]}]}}`: "overrideType JSONPatch only",
+		`{clusterResourceSelectors: [{group: "", version: v1, kind: Namespace, name: a}], policy: {overrideRules: [{jsonPatchOverrides: [{op: ` +
+			`move, path: /a}]}]}}`: "Unsupported value",
+		`{clusterResourceSelectors: [], policy: {overrideRules: [{overrideType: ` +
+			`Delete}]}}`: "should have at least 1 items",
 	} {
 		o := &unstructured.Unstructured{}
 		f.check(yaml.Unmarshal([]byte("spec: "+spec), &o.Object))

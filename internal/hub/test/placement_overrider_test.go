@@ -80,11 +80,13 @@ policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, overrideT
 `
 	patchSubjects = `
 resourceSelectors: [{group: rbac.authorization.k8s.io, version: v1, kind: RoleBinding, name: team}]
-policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, jsonPatchOverrides: [{op: replace, path: /subjects/0/name, value: mallory}]}]}
+policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, jsonPatchOverrides: [{op: replace, path: /subjects/0/name, ` +
+		`value: mallory}]}]}
 `
 	patchRole = `
 resourceSelectors: [{group: rbac.authorization.k8s.io, version: v1, kind: RoleBinding, name: team}]
-policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, jsonPatchOverrides: [{op: replace, path: /roleRef/name, value: cluster-admin}]}]}
+policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, jsonPatchOverrides: [{op: replace, path: /roleRef/name, value: ` +
+		`cluster-admin}]}]}
 `
 )
 
@@ -264,7 +266,8 @@ func TestAnOverrideWithoutAnAuthorChangesNothing(t *testing.T) {
 	f.patch(ro, `{"metadata":{"annotations":{"muster/author":"`+admin+`","muster/author-groups":"system:masters\nsystem:authenticated"}}}`)
 	f.untilSetting(crp, map[*registered]string{m: "2"}, "data", "a")
 	f.patch(
-		ro, `{"metadata":{"annotations":null},"spec":{"policy":{"overrideRules":[{"clusterSelector":{"clusterSelectorTerms":[]},"overrideType":"Delete"}]}}}`,
+		ro, `{"metadata":{"annotations":null},`+
+			`"spec":{"policy":{"overrideRules":[{"clusterSelector":{"clusterSelectorTerms":[]},"overrideType":"Delete"}]}}}`,
 	)
 	f.untilOverridden(crp, metav1.ConditionFalse, "AuthorUnknown", "placed objects stay as they are")
 	if got := f.setting(crp, m, "data", "a"); got != "2" {

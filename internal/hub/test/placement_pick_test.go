@@ -20,7 +20,8 @@ resourceSelectors: [{group: "", version: v1, kind: Namespace, name: $SHOP}]
 policy:
   placementType: PickN
   numberOfClusters: $N
-  affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {test: $TEST}}}]}}}
+  affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: ` +
+	`{test: $TEST}}}]}}}
 `
 
 func (f fixture) pickN(number int) *placement.ClusterResourcePlacement {

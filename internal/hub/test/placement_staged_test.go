@@ -41,7 +41,8 @@ func newStagedRig(f fixture) *stagedRig {
 		f.joined("run-a", "env=prod", "order=2")
 	r.crp = f.crp(`
 resourceSelectors: [{group: "", version: v1, kind: Namespace, name: ` + r.shop + `}]
-policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {test: $TEST}}}]}}}}
+policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: ` +
+		`{matchLabels: {test: $TEST}}}]}}}}
 strategy: {type: External}`)
 	r.untilVersions("0")
 	r.untilSays(r.crp, "RolloutStarted", metav1.ConditionUnknown, "no staged update run has reached")
@@ -306,7 +307,8 @@ func TestARunIsStuckWhereAMemberFailsAndGoesOnWhenItIsMended(t *testing.T) {
 	r.canary.apply(work, "")
 	r.untilHas("1/1/")
 	// Who is not picked any more cannot be waited for.
-	r.patch(r.crp, `{"spec":{"policy":{"affinity":{"clusterAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"clusterSelectorTerms":[
+	r.patch(r.crp, `{"spec":{"policy":{"affinity":{`+
+		`"clusterAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"clusterSelectorTerms":[
 		{"labelSelector":{"matchLabels":{"test":"`+r.workspace+`","env":"canary"}}}]}}}}}}`)
 	r.untilRun(run, "Succeeded", "UpdateRunFailed", "does not pick "+r.first.name+", "+r.second.name+" any more")
 	if has := r.has(); has != "1/1/" {
@@ -367,7 +369,8 @@ func TestNobodySkipsAStageByForging(t *testing.T) {
 	rp := &placement.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "settings"}}
 	f.check(yaml.UnmarshalStrict([]byte(`
 resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: settings}]
-policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {test: `+f.workspace+`}}}]}}}}
+policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: `+
+		`{matchLabels: {test: `+f.workspace+`}}}]}}}}
 strategy: {type: External}`), &rp.Spec))
 	f.check(f.Create(ctx, rp))
 	s := &placement.StagedUpdateStrategy{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "plan"}}
@@ -398,10 +401,11 @@ stages:
 	canary.apply(name, "")
 	f.untilRun(run, "Progressing", "UpdateRunWaiting", "run-after-canary is not of this run and has no effect")
 	for what, status := range map[string]string{
-		"that the run has succeeded": `{"conditions":[{"type":"Succeeded","status":"True","reason":"UpdateRunSucceeded","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}`,
-		"which version it brings":    `{"resourceSnapshotIndexUsed":"9"}`,
-		"its stages":                 `{"stagesStatus":null}`,
-		"when it began":              `{"begun":"2020-01-01T00:00:00.000000Z"}`,
+		"that the run has succeeded": `{"conditions":[{"type":"Succeeded",` +
+			`"status":"True","reason":"UpdateRunSucceeded","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}`,
+		"which version it brings": `{"resourceSnapshotIndexUsed":"9"}`,
+		"its stages":              `{"stagesStatus":null}`,
+		"when it began":           `{"begun":"2020-01-01T00:00:00.000000Z"}`,
 	} {
 		if err := writeStatus(tenant, run, status); !apierrors.IsForbidden(err) {
 			t.Errorf("%s is forged: %v", what, err)

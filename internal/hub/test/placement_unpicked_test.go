@@ -118,7 +118,8 @@ resourceSelectors: [{group: "", version: v1, kind: Namespace, name: $SHOP}]
 policy:
   placementType: PickN
   numberOfClusters: 4
-  affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {test: $TEST}}}]}}}
+  affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: `+
+		`{test: $TEST}}}]}}}
   topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]
 `, "$SHOP", f.shop()))
 	f.untilSays(crp, "Scheduled", metav1.ConditionFalse, "")

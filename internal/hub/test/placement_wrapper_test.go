@@ -16,7 +16,8 @@ import (
 
 // greedyEnvelope holds what a tenant may have, and what the hub's API server would refuse to them.
 const greedyEnvelope = `
-binding: {apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: mine, namespace: $NS}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}, subjects: [{kind: User, name: mallory}]}
+binding: {apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: mine, namespace: $NS}, roleRef: {apiGroup: ` +
+	`rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}, subjects: [{kind: User, name: mallory}]}
 quota: {apiVersion: v1, kind: ResourceQuota, metadata: {name: small, namespace: $NS}, spec: {hard: {pods: "1"}}}
 widget: {apiVersion: example.com/v1, kind: Widget, metadata: {name: w, namespace: $NS}}
 fine: {apiVersion: v1, kind: ConfigMap, metadata: {name: fine, namespace: $NS}}

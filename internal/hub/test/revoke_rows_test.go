@@ -104,7 +104,8 @@ func TestNoMemberRevokesOrTakesARevocationBack(t *testing.T) {
 		f.refused(who+" revokes", revoke(c, record.DeepCopy(), `"true"`))
 		f.refused(who+" takes back", revoke(c, record.DeepCopy(), "null"))
 	}
-	smuggled := fmt.Sprintf(`{"metadata":{"annotations":{%q:"true",%q:"7"}},"status":{"agent":{"lastSeen":%q,"namespace":"cattle-fleet-system"}}}`,
+	smuggled := fmt.Sprintf(`{"metadata":{"annotations":{`+
+		`%q:"true",%q:"7"}},"status":{"agent":{"lastSeen":%q,"namespace":"cattle-fleet-system"}}}`,
 		clusterv1beta1.AnnotationRevoked, clusterv1beta1.AnnotationMemberEpoch, time.Now().UTC().Format(time.RFC3339))
 	f.check(legacy.Client.Status().Patch(ctx, record.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(smuggled))))
 	var is fleet.Cluster

@@ -201,12 +201,13 @@ func (r rig) refusesToDelete(label string, values ...string) *admissionv1.Valida
 	ctx := r.t.Context()
 	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "keeps-deployments"},
 		Spec: admissionv1.ValidatingAdmissionPolicySpec{
-			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-				Operations: []admissionv1.OperationType{admissionv1.Delete},
-				Rule: admissionv1.Rule{
-					APIGroups: []string{"fleet.cattle.io"}, APIVersions: []string{"*"}, Resources: []string{"bundledeployments"},
-				},
-			}}}},
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+				RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: []admissionv1.OperationType{admissionv1.Delete},
+					Rule: admissionv1.Rule{
+						APIGroups: []string{"fleet.cattle.io"}, APIVersions: []string{"*"}, Resources: []string{"bundledeployments"},
+					},
+				}}}},
 			Validations: []admissionv1.Validation{{
 				Message: "it stays", Expression: fmt.Sprintf("!(oldObject.metadata.labels[%q] in ['%s'])", label, strings.Join(values, "', '")),
 			}},

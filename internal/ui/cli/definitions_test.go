@@ -115,7 +115,8 @@ func TestHindranceOfADefinition(t *testing.T) {
 		return d
 	}
 	ours := definition(func(*apiextensionsv1.CustomResourceDefinition) {})
-	const forget = `kubectl --context hub patch customresourcedefinition works.example.com --subresource=status --type=merge -p '{"status":{"storedVersions":["v1beta1"]}}'`
+	const forget = `kubectl --context hub patch customresourcedefinition works.example.com --subresource=status --type=merge -p ` +
+		`'{"status":{"storedVersions":["v1beta1"]}}'`
 	for name, test := range map[string]struct {
 		change  func(*apiextensionsv1.CustomResourceDefinition)
 		objects bool

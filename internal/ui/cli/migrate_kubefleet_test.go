@@ -170,11 +170,13 @@ func (d their) withAuthors() (override, envelope, eves *unstructured.Unstructure
 		d.check(d.Create(d.t.Context(), o))
 		return o
 	}
-	const overrides = `{"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ClusterResourceOverride", "metadata": {"name": %q, "annotations": {%s}}, "spec": {
+	const overrides = `{"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ClusterResourceOverride", "metadata": {"name": %q, ` +
+		`"annotations": {%s}}, "spec": {
 		"clusterResourceSelectors": [{"group": "", "version": "v1", "kind": "Namespace", "name": "shop"}],
 		"policy": {"overrideRules": [{"jsonPatchOverrides": [{"op": "add", "path": "/metadata/labels/a", "value": "b"}]}]}}}`
 	override, eves = of(fmt.Sprintf(overrides, "none", "")), of(fmt.Sprintf(overrides, "eves", `"muster/author": "eve"`))
-	envelope = of(`{"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ResourceEnvelope", "metadata": {"namespace": "default", "name": "none"},
+	envelope = of(`{"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ResourceEnvelope", "metadata": {"namespace": ` +
+		`"default", "name": "none"},
 		"data": {"a.yaml": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}}}`)
 	return override, envelope, eves
 }

@@ -34,7 +34,8 @@ func TestACredentialThatWasKeptRunsNothingAndReadsNoFiles(t *testing.T) {
 apiVersion: v1
 kind: Config
 clusters: [{name: c, cluster: {server: "https://old", certificate-authority: /etc/hostname}}]
-users: [{name: u, user: {token: t, tokenFile: /etc/hostname, exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/false, interactiveMode: Never}}}]
+users: [{name: u, user: {token: t, tokenFile: /etc/hostname, exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/false, ` +
+		`interactiveMode: Never}}}]
 `)
 	read := readRancherCredential(kept)
 	if read == nil {

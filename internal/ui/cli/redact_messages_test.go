@@ -21,19 +21,24 @@ func TestValuesThatMessagesQuoteAreLeftOut(t *testing.T) {
 	_, parsing := strconv.ParseInt(planted, 10, 64)
 	range0 := template.Must(template.New("a.yaml").Parse(`{{range .}}{{end}}`)).Execute(&strings.Builder{}, planted)
 	for message, want := range map[string]string{
-		`spec.ports[0].name: Invalid value: "pl4nted \"x\" pl4nted": must be lower case`:          `spec.ports[0].name: Invalid value: REDACTED: must be lower case`,
-		`a: Invalid value: "pl4nted": no, b: Unsupported value: "pl4nted": supported values: "x"`: `a: Invalid value: REDACTED: no, b: Unsupported value: REDACTED: supported values: "x"`,
-		`spec: Invalid value: {"a":{"b":"pl4nted"}}: no`:                                          `spec: Invalid value: REDACTED: no`,
-		`spec: Invalid value: v1.EnvVar{Name:"A", Value:"pl4nted"}: no`:                           `spec: Invalid value: REDACTED: no`,
-		`spec: Duplicate value: map[string]interface {}{"a":"pl4nted"}`:                           `spec: Duplicate value: REDACTED`,
-		`.spec.replicas: expected numeric, got &value.valueUnstructured{Value:"pl4nted"}`:         `.spec.replicas: expected numeric, got REDACTED`,
+		`spec.ports[0].name: Invalid value: "pl4nted \"x\" pl4nted": must be lower ` +
+			`case`: `spec.ports[0].name: Invalid value: REDACTED: must be lower case`,
+		`a: Invalid value: "pl4nted": no, b: Unsupported value: "pl4nted": supported values: ` +
+			`"x"`: `a: Invalid value: REDACTED: no, b: Unsupported value: REDACTED: supported values: "x"`,
+		`spec: Invalid value: {"a":{"b":"pl4nted"}}: no`:                `spec: Invalid value: REDACTED: no`,
+		`spec: Invalid value: v1.EnvVar{Name:"A", Value:"pl4nted"}: no`: `spec: Invalid value: REDACTED: no`,
+		`spec: Duplicate value: map[string]interface {}{"a":"pl4nted"}`: `spec: Duplicate value: REDACTED`,
+		`.spec.replicas: expected numeric, got ` +
+			`&value.valueUnstructured{Value:"pl4nted"}`: `.spec.replicas: expected numeric, got REDACTED`,
 		parsing.Error(): `strconv.ParseInt: parsing REDACTED: invalid syntax`,
-		`execution error at (shop/templates/a.yaml:3:4): password pl4nted is too short`: `execution error at (shop/templates/a.yaml:3:4): REDACTED`,
-		`at '/mail': 'pl4nted' does not match pattern '^a'`:                             `at '/mail': REDACTED does not match pattern '^a'`,
-		`fetching https://charts.example.com/a?x=1&token=pl4nted: 403`:                  `fetching https://charts.example.com/a?x=1&token=REDACTED 403`,
-		`configmap.v1 shop/web modified {"data":{"a":"pl4nted"}}`:                       `configmap.v1 shop/web modified REDACTED`,
-		`Bundle shop/web: 3 of 4 Pods are ready`:                                        `Bundle shop/web: 3 of 4 Pods are ready`,
-		`namespaces "web" not found`:                                                    `namespaces "web" not found`,
+		`execution error at (shop/templates/a.yaml:3:4): password pl4nted is too ` +
+			`short`: `execution error at (shop/templates/a.yaml:3:4): REDACTED`,
+		`at '/mail': 'pl4nted' does not match pattern '^a'`: `at '/mail': REDACTED does not match pattern '^a'`,
+		`fetching https://charts.example.com/a?x=1&token=pl4nted: ` +
+			`403`: `fetching https://charts.example.com/a?x=1&token=REDACTED 403`,
+		`configmap.v1 shop/web modified {"data":{"a":"pl4nted"}}`: `configmap.v1 shop/web modified REDACTED`,
+		`Bundle shop/web: 3 of 4 Pods are ready`:                  `Bundle shop/web: 3 of 4 Pods are ready`,
+		`namespaces "web" not found`:                              `namespaces "web" not found`,
 	} {
 		if got := redaction.Scrub(message); got != want {
 			t.Errorf("%s becomes %s, want %s", message, got, want)
@@ -57,16 +62,22 @@ func TestWhatAnAPIServerSaysOfInvalidObjectsGivesAwayNoValues(t *testing.T) {
 	cluster := fleetOn(t, "cli-support")
 	c, ctx, asked := cluster.Client(t), context.Background(), 0
 	for name, text := range map[string]string{
-		"an environment":      `{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a, image: a, env: [{name: "pl4nted=x", value: a}]}]}}`,
-		"labels":              `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {a: "pl4nted pl4nted"}}}`,
-		"one of a few":        `{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: pl4nted, ports: [{port: 80}]}}`,
-		"an address":          `{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: "pl4nted\" x", ports: [{port: 80}]}}`,
-		"data of a Secret":    `{apiVersion: v1, kind: Secret, type: kubernetes.io/dockerconfigjson, metadata: {name: a}, data: {.dockerconfigjson: cGw0bnRlZA==}}`,
-		"what a CRD refuses":  `{apiVersion: fleet.cattle.io/v1alpha1, kind: ClusterRegistrationToken, metadata: {name: a, namespace: team-a}, spec: {approval: pl4nted}}`,
-		"a type that differs": `{apiVersion: fleet.cattle.io/v1alpha1, kind: ClusterRegistrationToken, metadata: {name: a, namespace: team-a}, spec: {maxRegistrations: pl4nted}}`,
-		"a kind":              `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: pl4nted}}`,
-		"a quantity":          `{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a, image: a, resources: {limits: {cpu: pl4nted}}}]}}`,
-		"a selector":          `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {selector: {matchLabels: {a: pl4nted}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: a}]}}}}`,
+		"an environment": `{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a, image: a, env: [{name: ` +
+			`"pl4nted=x", value: a}]}]}}`,
+		"labels":       `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {a: "pl4nted pl4nted"}}}`,
+		"one of a few": `{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: pl4nted, ports: [{port: 80}]}}`,
+		"an address":   `{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: "pl4nted\" x", ports: [{port: 80}]}}`,
+		"data of a Secret": `{apiVersion: v1, kind: Secret, type: kubernetes.io/dockerconfigjson, metadata: {name: a}, data: ` +
+			`{.dockerconfigjson: cGw0bnRlZA==}}`,
+		"what a CRD refuses": `{apiVersion: fleet.cattle.io/v1alpha1, kind: ClusterRegistrationToken, metadata: {name: a, namespace: ` +
+			`team-a}, spec: {approval: pl4nted}}`,
+		"a type that differs": `{apiVersion: fleet.cattle.io/v1alpha1, kind: ClusterRegistrationToken, metadata: {name: a, namespace: ` +
+			`team-a}, spec: {maxRegistrations: pl4nted}}`,
+		"a kind": `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: pl4nted}}`,
+		"a quantity": `{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a, image: a, resources: {limits: ` +
+			`{cpu: pl4nted}}}]}}`,
+		"a selector": `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {selector: {matchLabels: {a: pl4nted}}, ` +
+			`template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: a}]}}}}`,
 	} {
 		o := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {

@@ -56,15 +56,16 @@ func TestWhomAPlacementSelects(t *testing.T) {
 		"nobody":    {&placement.PlacementPolicy{PlacementType: placement.PickFixed}, nil},
 		"some by names": {&placement.PlacementPolicy{PlacementType: placement.PickFixed, ClusterNames: []string{"east", "fleet/web"}},
 			[]selection{{Criteria: []criterion{{"east", "/members/east"}}}, {Criteria: []criterion{{"fleet/web", "/members/fleet/web"}}}}},
-		"what members have and report": {&placement.PlacementPolicy{Affinity: &placement.Affinity{ClusterAffinity: &placement.ClusterAffinity{Required: &placement.ClusterSelector{ClusterSelectorTerms: []placement.ClusterSelectorTerm{
-			{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}},
-				PropertySelector: &placement.PropertySelector{
-					MatchExpressions: []placement.PropertySelectorRequirement{{
-						Name: "kubernetes-fleet.io/node-count", Operator: placement.PropertyGreater, Values: []string{"3"},
+		"what members have and report": {&placement.PlacementPolicy{Affinity: &placement.Affinity{ClusterAffinity: &placement.ClusterAffinity{
+			Required: &placement.ClusterSelector{ClusterSelectorTerms: []placement.ClusterSelectorTerm{
+				{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}},
+					PropertySelector: &placement.PropertySelector{
+						MatchExpressions: []placement.PropertySelectorRequirement{{
+							Name: "kubernetes-fleet.io/node-count", Operator: placement.PropertyGreater, Values: []string{"3"},
+						}},
 					}},
-				}},
-			{},
-		}}}}}, []selection{
+				{},
+			}}}}}, []selection{
 			{Criteria: []criterion{{"env=prod", "/?selector=env%3Dprod"}, {"kubernetes-fleet.io/node-count Gt 3", ""}}}, {
 				Criteria: []criterion{{"any labels", "/"}},
 			},

@@ -30,7 +30,8 @@ var clusterOne = &fleet.Cluster{
 
 func TestADeploymentCarriesLabelsAndHidesValues(t *testing.T) {
 	b := bundleOfSpec(t,
-		`{paused: false, dependsOn: [{name: first}], correctDrift: {enabled: true}, helm: {chart: c, values: {a: 1}}, targets: [{clusterName: c1}]}`)
+		`{paused: false, dependsOn: [{name: first}], correctDrift: {enabled: true}, helm: {chart: c, values: {a: 1}}, targets: [{clusterName: `+
+			`c1}]}`)
 	b.Labels = map[string]string{"team": "x", fleet.LabelCluster: "forged", fleet.LabelCreatedByDisplayName: "Ann"}
 	options, err := customization.Options(customization.Present, b, []int{0}, clusterOne)
 	if err != nil {

@@ -67,7 +67,8 @@ func TestAMappingSaysHowItIsConsentedTo(t *testing.T) {
 			[]metav1.PartialObjectMetadata{namespace("c", ""), namespace("b", "")},
 		},
 		{"one that consents to somebody else, who is not named", "ConsentMissing",
-			`kubectl annotate --overwrite namespace b muster/bundles-from="$(kubectl get namespace b -o 'jsonpath={.metadata.annotations.muster/bundles-from}'),a"`,
+			`kubectl annotate --overwrite namespace b muster/bundles-from="$(kubectl get namespace b -o ` +
+				`'jsonpath={.metadata.annotations.muster/bundles-from}'),a"`,
 			[]metav1.PartialObjectMetadata{namespace("b", "secret$(reboot)")}},
 		{
 			"the hub's own, which consents", "ConsentMissing", "hub is the workspace of the hub itself",

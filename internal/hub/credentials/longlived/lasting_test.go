@@ -44,7 +44,8 @@ func newRig(t *testing.T, most time.Duration) *rig {
 				uid = string(account.GetUID())
 			}
 			life := min(r.most, time.Duration(*asked.Spec.ExpirationSeconds)*time.Second)
-			claims := fmt.Sprintf(`{"sub":"system:serviceaccount:n:%s","iat":%d,"exp":%d,"kubernetes.io":{"serviceaccount":{"uid":%q},"secret":{"name":%q}}}`,
+			claims := fmt.Sprintf(`{"sub":"system:serviceaccount:n:%s",`+
+				`"iat":%d,"exp":%d,"kubernetes.io":{"serviceaccount":{"uid":%q},"secret":{"name":%q}}}`,
 				account.GetName(), r.clock.Now().Unix(), r.clock.Now().Add(life).Unix(), uid, asked.Spec.BoundObjectRef.Name)
 			asked.Status.Token = "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".sig"
 			return nil

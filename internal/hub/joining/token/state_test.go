@@ -46,7 +46,8 @@ func TestDecide(t *testing.T) {
 			decision{state: active, reason: "Ready", wake: ends, issue: true}},
 		{"at its end a token expires and says so", observed{created: start, ttl: ttl, credentialValid: true}, ends,
 			decision{state: expired, reason: "Expired", wake: ends.Add(24 * time.Hour),
-				message: "expired at 2026-01-12T03:04:05Z; create another ClusterRegistrationToken for new clusters, registered ones are not affected"}},
+				message: "expired at 2026-01-12T03:04:05Z; create another ClusterRegistrationToken for new clusters, registered ones are not " +
+					"affected"}},
 		{"a day later it is deleted", observed{created: start, ttl: ttl}, ends.Add(24 * time.Hour), decision{state: removed}},
 		{"without settings nothing is handed out", observed{created: start, ttl: ttl, settingsMissing: "they are gone"}, start,
 			decision{state: held, reason: "SettingsMissing", wake: ends, message: "the hub creates and changes no values.yaml: they are gone"}},

@@ -30,9 +30,10 @@ func leaver(change ...func(*Leaver)) Leaver {
 // says is what its agent says about having joined.
 func says(joined metav1.ConditionStatus, reason, message string) func(*Leaver) {
 	return func(l *Leaver) {
-		l.Report = &clusterv1beta1.InternalMemberCluster{Status: clusterv1beta1.InternalMemberClusterStatus{AgentStatus: []clusterv1beta1.AgentStatus{{
+		l.Report = &clusterv1beta1.InternalMemberCluster{}
+		l.Report.Status.AgentStatus = []clusterv1beta1.AgentStatus{{
 			Type: clusterv1beta1.MemberAgent, Conditions: []metav1.Condition{{Type: "Joined", Status: joined, Reason: reason, Message: message}},
-		}}}}
+		}}
 	}
 }
 

@@ -73,7 +73,8 @@ func TestWhatAMemberGets(t *testing.T) {
 		problem   string
 	}{
 		{"a value of the member", one(cluster(t, "o", onRole+patches(inProd,
-			`{op: add, path: /metadata/labels, value: {cluster: "${MEMBER-CLUSTER-NAME}", "r-${MEMBER-CLUSTER-LABEL-KEY-region}": "x${MEMBER-CLUSTER-LABEL-KEY-region}${OTHER}"}}`))),
+			`{op: add, path: /metadata/labels, value: {cluster: "${MEMBER-CLUSTER-NAME}", "r-${MEMBER-CLUSTER-LABEL-KEY-region}": `+
+				`"x${MEMBER-CLUSTER-LABEL-KEY-region}${OTHER}"}}`))),
 			[]string{role}, []string{strings.Replace(role, "name: reader", "name: reader, labels: {cluster: m1, r-eu: 'xeu${OTHER}'}", 1)}, ""},
 		{"a label that the member does not have",
 			one(cluster(t, "o", onRole+patches(inProd, `{op: add, path: /metadata/labels, value: {c: "${MEMBER-CLUSTER-LABEL-KEY-zone}"}}`))),

@@ -411,7 +411,8 @@ func TestWhatIsWrongInAPolicyIsNamed(t *testing.T) {
 		want   string
 	}{
 		"a quantity": {all(requiring(labelled("a=b"), property(nodes, placement.PropertyGreater, "many"))),
-			path + `requiredDuringSchedulingIgnoredDuringExecution.clusterSelectorTerms[1].propertySelector.matchExpressions[0].values[0] is "many"`},
+			path + `requiredDuringSchedulingIgnoredDuringExecution.clusterSelectorTerms[1].propertySelector.matchExpressions[0].values[0] is ` +
+				`"many"`},
 		"a required selector": {all(requiring(bad)),
 			path + "requiredDuringSchedulingIgnoredDuringExecution.clusterSelectorTerms[0].labelSelector: "},
 		"a preferred selector": {some(1, preferring(1, bad)),

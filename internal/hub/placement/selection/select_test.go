@@ -41,7 +41,8 @@ data: {k: v}
 apiVersion: v1
 kind: Service
 metadata: {name: a}
-spec: {clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ipFamilies: [IPv4], ipFamilyPolicy: SingleStack, type: NodePort, ports: [{port: 80, nodePort: 30000}]}
+spec: {clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ipFamilies: [IPv4], ipFamilyPolicy: SingleStack, type: NodePort, ports: [{port: 80, ` +
+			`nodePort: 30000}]}
 status: {loadBalancer: {}}
 `, "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: NodePort, ports: [{port: 80}]}}"},
 		{"a headless Service stays headless", "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: None, clusterIPs: [None]}}",
@@ -136,22 +137,26 @@ func TestWhatIsNeverPlaced(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]bool{
-		"{apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt}}":                                                                            true,
-		"{apiVersion: v1, kind: ConfigMap, metadata: {name: mine}}":                                                                                        false,
-		"{apiVersion: v1, kind: ServiceAccount, metadata: {name: default}}":                                                                                true,
-		"{apiVersion: v1, kind: Endpoints, metadata: {name: a, labels: {endpoints.kubernetes.io/managed-by: endpoint-controller}}}":                        true,
-		"{apiVersion: v1, kind: Endpoints, metadata: {name: a}}":                                                                                           false,
-		"{apiVersion: v1, kind: Secret, metadata: {name: a}, type: Opaque}":                                                                                false,
-		"{apiVersion: v1, kind: Secret, metadata: {name: a}, type: kubernetes.io/service-account-token}":                                                   true,
-		"{apiVersion: v1, kind: Secret, metadata: {name: a}, type: fleet.cattle.io/cluster-registration-values}":                                           true,
-		"{apiVersion: v1, kind: Secret, metadata: {name: a}, type: fleet.cattle.io/agent-credential}":                                                      true,
-		"{apiVersion: v1, kind: Secret, metadata: {name: a, labels: {fleet.cattle.io/managed: 'true'}}}":                                                   true,
-		"{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: a, ownerReferences: [{kind: Deployment, controller: true}]}}":                            true,
-		"{apiVersion: v1, kind: Pod, metadata: {name: a, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, controller: true}]}}":                   true,
-		"{apiVersion: v1, kind: Secret, metadata: {name: a, ownerReferences: [{apiVersion: bitnami.com/v1alpha1, kind: SealedSecret, controller: true}]}}": false,
-		"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, ownerReferences: [{apiVersion: example.com/v1, kind: Widget}]}}":                            false,
-		"{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: a, ownerReferences: [{kind: Application}]}}":                                             false,
-		"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, deletionTimestamp: '2026-01-02T03:04:05Z'}}":                                                true,
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt}}": true,
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: mine}}":             false,
+		"{apiVersion: v1, kind: ServiceAccount, metadata: {name: default}}":     true,
+		"{apiVersion: v1, kind: Endpoints, metadata: {name: a, labels: {endpoints.kubernetes.io/managed-by: " +
+			"endpoint-controller}}}": true,
+		"{apiVersion: v1, kind: Endpoints, metadata: {name: a}}":                                                                false,
+		"{apiVersion: v1, kind: Secret, metadata: {name: a}, type: Opaque}":                                                     false,
+		"{apiVersion: v1, kind: Secret, metadata: {name: a}, type: kubernetes.io/service-account-token}":                        true,
+		"{apiVersion: v1, kind: Secret, metadata: {name: a}, type: fleet.cattle.io/cluster-registration-values}":                true,
+		"{apiVersion: v1, kind: Secret, metadata: {name: a}, type: fleet.cattle.io/agent-credential}":                           true,
+		"{apiVersion: v1, kind: Secret, metadata: {name: a, labels: {fleet.cattle.io/managed: 'true'}}}":                        true,
+		"{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: a, ownerReferences: [{kind: Deployment, controller: true}]}}": true,
+		"{apiVersion: v1, kind: Pod, metadata: {name: a, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, controller: " +
+			"true}]}}": true,
+		"{apiVersion: v1, kind: Secret, metadata: {name: a, ownerReferences: [{apiVersion: bitnami.com/v1alpha1, kind: SealedSecret, " +
+			"controller: true}]}}": false,
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, ownerReferences: [{apiVersion: example.com/v1, kind: " +
+			"Widget}]}}": false,
+		"{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: a, ownerReferences: [{kind: Application}]}}": false,
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, deletionTimestamp: '2026-01-02T03:04:05Z'}}":    true,
 	} {
 		if got := derived(object(t, text)); got != want {
 			t.Errorf("%s: left out %t, want %t", text, got, want)

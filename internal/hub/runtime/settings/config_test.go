@@ -85,7 +85,8 @@ func TestParse(t *testing.T) {
 		{name: "durations", want: short, text: `{"agentTokenLifetime":"1h","agentCheckinInterval":"1m"}`},
 		{name: "keys of other components are ignored", want: Default(), text: `{"gitClientTimeout":"30s","bootstrap":{"repo":"x"}}`},
 		{name: "what agents are installed with", want: ofAgents, text: `{"agentImage":"registry/muster-agent:1","agentImagePullPolicy":"Never",
-			"systemDefaultRegistry":"registry","agentTLSMode":"strict","garbageCollectionInterval":"1h","imagePullSecrets":[{"name":"a"},{"name":"b"}]}`},
+			"systemDefaultRegistry":"registry",` +
+			`"agentTLSMode":"strict","garbageCollectionInterval":"1h","imagePullSecrets":[{"name":"a"},{"name":"b"}]}`},
 		{
 			name: "a TLS mode that is none is refused", text: `{"agentTLSMode":"lax"}`, problem: "agentTLSMode \"lax\": want strict or system-store",
 		},
