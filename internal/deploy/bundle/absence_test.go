@@ -312,3 +312,33 @@ func TestAReleaseIsNotTakenBackToAnOlderBundleDeploymentThatTheHubNoLongerHas(t 
 		t.Errorf("told of one that is gone: %v", err)
 	}
 }
+
+// TestAReleaseThatFailedNamesItsBundleDeployment: the hub lists what it removes by UID, and keeps
+// other proofs for minutes only.
+func TestAReleaseThatFailedNamesItsBundleDeployment(t *testing.T) {
+	r := newRig(t)
+	run := r.start()
+	broken := file("broken.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: missing-"+r.target+"}\n")
+	named := func(d *fleet.BundleDeployment) {
+		t.Helper()
+		var histories corev1.SecretList
+		r.check(r.kube.List(t.Context(), &histories, client.InNamespace(r.target), client.MatchingLabels{"owner": "helm", "name": d.Name}))
+		for _, revision := range histories.Items {
+			if uid := revision.Labels["muster/hub-uid"]; uid != string(d.UID) {
+				t.Errorf("%s is of BundleDeployment %q, want %s", revision.Name, uid, d.UID)
+			}
+		}
+		if len(histories.Items) == 0 {
+			t.Errorf("release %s has no history", d.Name)
+		}
+	}
+	r.place("new", fleet.BundleDeploymentOptions{}, broken)
+	r.deploy("old", fleet.BundleDeploymentOptions{}, configMap("old", "one"))
+	r.place("old", fleet.BundleDeploymentOptions{}, configMap("old", "one"), broken)
+	for _, name := range []string{"new", "old"} {
+		d := r.until(name, fleet.StateErrApplied)
+		named(d)
+		r.removeAsHubsDo(d, true)
+		r.untilRemoved(run, name)
+	}
+}

@@ -64,7 +64,8 @@ func (a *Attempts) crashed(name string, deployment *fleet.BundleDeployment) fail
 	if suspect.Message == "" || suspect.UID != uid || suspect.Generation != generation {
 		return failure{}
 	}
-	return failure{of: generation, reason: reasons.DeployerCrashed, message: suspect.Message, retryAt: suspect.RetryAt}
+	removing := deployment == nil || deployment.DeletionTimestamp != nil
+	return failure{of: generation, removing: removing, reason: reasons.DeployerCrashed, message: suspect.Message, retryAt: suspect.RetryAt}
 }
 
 func versionOf(deployment *fleet.BundleDeployment) (uid string, generation int64) {

@@ -340,7 +340,8 @@ func (d *Deployer) fail(ctx context.Context, name string, delivery *delivery, s 
 	}
 	d.wakeups.failed(name, release.ID{Namespace: s.namespace, Name: s.name}, err)
 	reason, message := d.explain(err)
-	delivery.failure = failure{of: s.generation, reason: reason, message: message, retryAt: d.Clock.Now().Add(delivery.backoff.Step())}
+	delivery.failure = failure{of: s.generation, removing: !s.wanted, reason: reason, message: message,
+		retryAt: d.Clock.Now().Add(delivery.backoff.Step())}
 	if terminating := (*release.TerminatingNamespace)(nil); errors.As(err, &terminating) {
 		d.awaitNamespace(ctx, name, terminating.Name, delivery.failure.retryAt)
 	}

@@ -68,7 +68,7 @@ func (d *Deployer) request(ctx context.Context, s observation) (release.Request,
 			return d.Renderer.Render(ctx, input, with, lookUp)
 		},
 		DeploymentID: spec.DeploymentID, Commit: s.deployment.Labels[fleet.LabelCommit], Member: d.Member,
-		Version: s.deployment.ResourceVersion, Agent: isAgent(s.deployment),
+		UID: string(s.deployment.UID), Version: s.deployment.ResourceVersion, Agent: isAgent(s.deployment),
 	}, loaded.Hooks, nil
 }
 

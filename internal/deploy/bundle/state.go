@@ -58,8 +58,9 @@ const (
 
 // failure is the failure of the last attempt; empty after a success.
 type failure struct {
-	// of is the attempted generation of the BundleDeployment.
-	of int64
+	// of is the attempted generation of the BundleDeployment. removing: the attempt was a removal.
+	of       int64
+	removing bool
 	// reason is the reason of the condition.
 	reason, message string
 	retryAt         time.Time
@@ -124,7 +125,7 @@ type decision struct {
 
 // decide is total: it has an answer for every observation.
 func decide(o observed, now time.Time) decision {
-	failed := o.failure.message != "" && (o.failure.of == o.generation || !o.wanted)
+	failed := o.failure.message != "" && o.failure.removing == !o.wanted && (o.failure.of == o.generation || !o.wanted)
 	resting := failed && now.Before(o.failure.retryAt)
 	switch {
 	case !o.wanted && (!o.found || !o.ours()):

@@ -51,8 +51,14 @@ func TestDecision(t *testing.T) {
 			o.wanted, o.release.Member, o.known, o.confirmation = false, "", true, confirmation{askAt: now, removeAt: now}
 		}), Removing, time.Time{}},
 		"a removal that failed is repeated later": {found(func(o *observed) {
-			o.wanted, o.generation, o.failure = false, 0, failure{message: "no", retryAt: later}
+			o.wanted, o.generation, o.failure = false, 0, failure{removing: true, message: "no", retryAt: later}
 		}), Failed, later},
+		"a removal does not wait for a deployment that failed": {found(func(o *observed) {
+			o.wanted, o.generation, o.failure = false, 0, failure{of: 1, message: "no", retryAt: later}
+		}), Confirming, time.Time{}},
+		"a deployment does not wait for a removal that failed": {with(func(o *observed) {
+			o.failure = failure{of: 1, removing: true, message: "no", retryAt: later}
+		}), Deploying, time.Time{}},
 		"paused":                  {found(func(o *observed) { o.held, o.deploymentID = "it is paused", "s-2:b" }), Held, time.Time{}},
 		"an unknown field":        {with(func(o *observed) { o.unsupported = "x" }), Unsupported, time.Time{}},
 		"new":                     {wanted, Deploying, time.Time{}},
