@@ -86,7 +86,7 @@ func (c *Controller) act(ctx context.Context, s genericPlacement, o observed, d 
 	return failed
 }
 
-// unlabelled returns the members with Works that lack the labels of their recipient.
+// unlabelled returns the members with Works without the labels of their recipient.
 func (o observed) unlabelled() (all []target) {
 	for _, m := range o.members {
 		if current := o.current[m.Namespace]; current != nil && len(current.unlabelled(m.Name, m.Epoch)) > 0 {

@@ -20,8 +20,8 @@ import (
 )
 
 // minReview and maxReview limit the interval between reviews. No event reports granted or revoked
-// rights, or an API that answers again. The interval equals the age of the current answer, within
-// these limits.
+// rights, or the return of an API. The interval equals the age of the current answer, within these
+// limits.
 const minReview, maxReview = 10 * time.Second, time.Hour
 
 const placedStays = "; placed objects stay as they are"
@@ -96,7 +96,7 @@ func argument(kind string, key types.NamespacedName) string {
 	return object
 }
 
-// setRightsError notes that the rights of the author are unknown because of an error.
+// setRightsError notes an error that leaves the rights of the author unknown.
 func (o *observed) setRightsError(err error) {
 	o.rightsErr = err
 	o.rightsProblem = condition{metav1.ConditionUnknown, reasons.AuthorRightsUnknown, err.Error() + placedStays}

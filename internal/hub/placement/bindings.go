@@ -19,7 +19,7 @@ import (
 const maxBindingMessage = 250
 
 // binding is a ClusterResourceBinding or a ResourceBinding. The hub writes bindings for other
-// programs, and decides nothing by them: a Work shows that a member was picked.
+// programs, and decides nothing by them: only a Work proves a picked member.
 type binding struct {
 	client.Object
 	spec   *placement.ResourceBindingSpec
@@ -67,8 +67,8 @@ func bindingName(of types.NamespacedName, namespace string) string {
 }
 
 // binding returns the name of the binding for the Works of a member. Works of KubeFleet's hub
-// have such a name already, and that hub would find them by it on a return. A member may be able
-// to change the label, so a name without that hub's prefix is not used.
+// already have such a name, and KubeFleet's hub needs it if you go back. A member may be able to
+// change the label, so the hub ignores a name without KubeFleet's prefix.
 func (w *currentWorks) binding(of types.NamespacedName, member, namespace string) string {
 	if w != nil {
 		for _, work := range w.works {
@@ -81,8 +81,8 @@ func (w *currentWorks) binding(of types.NamespacedName, member, namespace string
 	return bindingName(of, namespace)
 }
 
-// bindings returns the desired bindings of a placement by name: one for each member that is
-// picked or has Works.
+// bindings returns the desired bindings of a placement by name: one for each picked member, and for
+// each member with Works.
 func (o observed) bindings(s genericPlacement, d decision, failed failures) map[string]binding {
 	desired, written := map[string]binding{}, map[string]bool{}
 	for _, t := range d.plan.write {

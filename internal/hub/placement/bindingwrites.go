@@ -30,7 +30,7 @@ const byBinding = "binding"
 // bindingRetry is the wait after a failed write of bindings.
 const bindingRetry = time.Minute
 
-// errBindingUnseen reports that the cache does not have a binding written by this hub yet.
+// errBindingUnseen reports that the cache lacks a binding written by this hub.
 var errBindingUnseen = errors.New("the cache does not have the binding yet")
 
 // indexBindings adds the index to the cache.

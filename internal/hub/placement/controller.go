@@ -4,9 +4,9 @@
 //
 // It writes one finalizer and the whole status of a placement, and Works except for their status
 // and the agent's finalizer. It writes bindings for other programs, and decides nothing by them.
-// Only a Work in the namespace of a member shows that the member was picked. Its invariants:
-// nothing moves without a cause in the placement itself. A member that leaves, is lost or has
-// never joined gets nothing new. An unreadable object is not removed.
+// Only a Work in the namespace of a member proves that the member was picked. Its invariants:
+// nothing moves without a cause in the placement itself. A leaving, lost or never joined member
+// gets nothing new. An unreadable object is not removed.
 package placement
 
 import (

@@ -65,8 +65,8 @@ func (w *currentWorks) home(key types.NamespacedName) home {
 	return parts
 }
 
-// otherHome is the location of a member's objects that differ from other members, or that its
-// agent does not hand over. The key is the same for the same Works.
+// otherHome is the location of a member's objects if it differs from other members, or if the agent
+// does not hand objects over. The key is the same for the same Works.
 type otherHome struct {
 	home
 	key   string
@@ -74,8 +74,8 @@ type otherHome struct {
 }
 
 // homes returns the common part of each object on any member. others holds the homes of members
-// with an object in another part. Agents delete objects that leave a Work, so these members get
-// parts of their own.
+// with an object in another part. These members get parts of their own, because their agents delete
+// objects that leave a Work.
 func homes(owner types.NamespacedName, current map[string]*currentWorks) (common home, others map[string]otherHome) {
 	common, others = home{}, map[string]otherHome{}
 	byWorks := map[string]otherHome{} // most members have the same Works
@@ -159,7 +159,7 @@ func (d desiredWorks) overriddenAs(work *placement.Work) bool {
 	return !slices.ContainsFunc(overrideAnnotations, func(key string) bool { return work.Annotations[key] != d.overrides[key] })
 }
 
-// retained returns the desired Works deleted by another client whose agent keeps their objects on
+// retained returns the desired Works deleted by another client, if the agent keeps their objects on
 // the member. They can be written again at once after their finalizer is removed. Any other agent
 // has begun to delete the objects, and the hub waits for it, as after an eviction.
 func (w *currentWorks) retained(of types.NamespacedName, desired desiredWorks) (retained []*placement.Work) {

@@ -15,9 +15,9 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// minServedWait and maxServedWait limit the wait for a new kind: the API server serves it a
-// moment after its definition exists. The wait doubles with each query. The queries end at
-// maxServedWait, because a definition whose names are taken is never served.
+// minServedWait and maxServedWait limit the wait for a new kind: the API server serves it a moment
+// after its definition exists. The wait doubles with each query. The queries end at maxServedWait,
+// because a definition with conflicting names is never served.
 const minServedWait, maxServedWait = 250 * time.Millisecond, 16 * time.Second
 
 // definitions follows the CustomResourceDefinitions of the hub cluster. It reconciles one at a
@@ -25,11 +25,11 @@ const minServedWait, maxServedWait = 250 * time.Millisecond, 16 * time.Second
 type definitions struct {
 	*Controller
 	known map[string]definition
-	// backoff is the last wait for a definition that is not served yet.
+	// backoff is the last wait for an unserved definition.
 	backoff map[string]time.Duration
 }
 
-// definition is the part of a CustomResourceDefinition that matters to placements.
+// definition is the part of a CustomResourceDefinition with an effect on placements.
 type definition struct {
 	uid        types.UID
 	generation int64
@@ -41,8 +41,8 @@ type definition struct {
 // server for unknown kinds.
 func (d definition) invalidates(before definition) bool { return before.served && d != before }
 
-// registerKinds adds the controller that requeues all placements when a kind is added, changed or
-// removed.
+// registerKinds adds the controller for added, changed and removed kinds: it requeues all
+// placements.
 func (c *Controller) registerKinds(mgr ctrl.Manager) error {
 	d := &definitions{Controller: c, known: map[string]definition{}, backoff: map[string]time.Duration{}}
 	return ctrl.NewControllerManagedBy(mgr).Named("placement-kinds").For(kube.Metadata(servedkinds.DefinitionKind)).Complete(d)

@@ -69,7 +69,7 @@ func (c *Controller) reconcileDelete(ctx context.Context, s genericPlacement, cu
 	return ctrl.Result{}, c.releasePlacement(ctx, s, stays)
 }
 
-// removedEverywhere is the prefix of the message of a deleted placement that is kept.
+// removedEverywhere is the prefix of the message of a deleted placement that the hub keeps.
 const removedEverywhere = "removed from all members; "
 
 // releasePlacement removes the finalizers of this hub and of KubeFleet's hub from a placement. If

@@ -22,7 +22,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 )
 
-// indexKey returns an index function for a function that returns the placement of an object.
+// indexKey returns an index function for objects with a placement.
 func indexKey(parent func(metav1.Object) (types.NamespacedName, bool)) client.IndexerFunc {
 	return func(o client.Object) []string {
 		if key, ok := parent(o); ok {
@@ -118,7 +118,7 @@ func (c *Controller) onMemberCluster(ctx context.Context, before, after *cluster
 		return
 	}
 	c.enqueuePlaced(ctx, q, membernamespace.OfMemberCluster(after).Namespace, before, after)
-	// Both have the same state of liveness here, so that only their conditions are compared.
+	// Both have the same state of liveness here, so only their conditions are compared.
 	c.enqueueAffected(q, ofMemberCluster(before, unknown), ofMemberCluster(after, unknown))
 }
 
@@ -168,8 +168,8 @@ func (c *Controller) onReport(ctx context.Context, before, after *clusterv1beta1
 	c.enqueueAffected(q, ofCluster(workspace, &cluster, before, unknown), ofCluster(workspace, &cluster, after, unknown))
 }
 
-// optedIn returns a workspace whose Clusters may be picked by placements, or nil. After the first
-// list of these workspaces, all placements are reconciled.
+// optedIn returns a workspace with Clusters for placements to pick, or nil. After the first list of
+// these workspaces, all placements are reconciled.
 func (c *Controller) optedIn(workspace string) metav1.Object {
 	if w := c.selector.Watches.Object(optedIn, types.NamespacedName{Name: workspace}); w != nil {
 		return w

@@ -25,8 +25,7 @@ func (c *Controller) observeEvicted(ctx context.Context, o *observed) error {
 	return nil
 }
 
-// evictedSince returns the members that a status lists as picked, but that a later eviction
-// removed.
+// evictedSince returns the members picked in a status, but evicted later.
 func evictedSince(name string, status *placement.PlacementStatus, evictions []placement.ClusterResourcePlacementEviction) map[string]bool {
 	evicted := map[string]bool{}
 	for _, s := range status.PlacementStatuses {

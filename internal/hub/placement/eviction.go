@@ -21,9 +21,9 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// evictor executes ClusterResourcePlacementEvictions: each once, and one at a time, so that two
-// of them do not use up one budget twice. It writes the status of an eviction, and marks and
-// deletes the Works of its member. The placement may pick the member again.
+// evictor executes ClusterResourcePlacementEvictions: each once, and one at a time, because two of
+// them must not use one budget twice. It writes the status of an eviction, and marks and deletes
+// the Works of its member. The placement may pick the member again.
 type evictor struct {
 	*Controller
 	// expected is the evictor's own: an eviction may have the name of a placement.
@@ -78,7 +78,7 @@ func completed(eviction *placement.ClusterResourcePlacementEviction) bool {
 type observedEviction struct {
 	uid  types.UID
 	spec placement.PlacementEvictionSpec
-	// wasValid: its condition Valid is True, so that its Works may be gone already.
+	// wasValid: its condition Valid is True, and its Works may already be gone.
 	wasValid bool
 	// placement is nil if it does not exist.
 	placement         *placement.PlacementSpec
@@ -205,8 +205,7 @@ func notAfter(eviction client.Object, works []*placement.Work) (older []*placeme
 	return older
 }
 
-// evict marks Works as evicted, so that they are not written again before they are gone, and
-// deletes them.
+// evict marks Works as evicted, to prevent a new write before they are gone, and deletes them.
 func (e evictor) evict(ctx context.Context, eviction *placement.ClusterResourcePlacementEviction, works []*placement.Work) error {
 	for _, work := range works {
 		if work.DeletionTimestamp == nil && work.Annotations[placement.AnnotationEvicted] != string(eviction.UID) {

@@ -35,7 +35,7 @@ func ofRP(rp *placement.ResourcePlacement) genericPlacement {
 	return genericPlacement{Object: rp, kind: kindRP, key: client.ObjectKeyFromObject(rp), spec: &rp.Spec, status: &rp.Status}
 }
 
-// copy returns a placement that can be changed.
+// copy returns a copy for changes.
 func (s genericPlacement) copy() genericPlacement {
 	if crp, ok := s.Object.(*placement.ClusterResourcePlacement); ok {
 		return ofCRP(crp.DeepCopy())
@@ -66,7 +66,7 @@ func reportsNothing(strategy []byte) bool {
 	return json.Unmarshal(strategy, &is) == nil && is.Type == "Disabled"
 }
 
-// unsupportedFields names the fields of a placement that Muster does not implement.
+// unsupportedFields names the unimplemented fields of a placement.
 func unsupportedFields(strategy placement.RolloutStrategy) string {
 	var fields []string
 	if back := strategy.ReportBackStrategy; back != nil && !reportsNothing(back.Raw) {

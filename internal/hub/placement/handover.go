@@ -14,8 +14,9 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 )
 
-// divide divides the selected objects into parts. Members whose agents do not hand objects over
-// keep each object in its Work. If no member's agent does, the placement reports the full Work.
+// divide divides the selected objects into parts. If a member's agent does not hand objects over,
+// the member keeps each object in its Work. If no member's agent does, the placement reports the
+// full Work.
 func (c *Controller) divide(ctx context.Context, o *observed) error {
 	var err error
 	if o.parts, err = pack(o.resources.Objects, o.home, maxManifests, true); err != nil {
@@ -64,7 +65,7 @@ func reportsHandOver(report *clusterv1beta1.InternalMemberCluster) bool {
 	return slices.Contains(report.Status.Features, clusterv1beta1.FeatureHandOver)
 }
 
-// onHandOver reconciles the placements of a member whose agent starts or stops to hand objects
+// onHandOver enqueues the placements of a member after its agent started or stopped to hand objects
 // over.
 func (c *Controller) onHandOver(ctx context.Context, namespace string, q controller.Queue) {
 	var works placement.WorkList

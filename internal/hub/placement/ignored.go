@@ -13,7 +13,7 @@ import (
 // maxIdleRules is the maximum number of rules in a message.
 const maxIdleRules = 3
 
-// idleRules names the rules in ignoreDifferences that select no resource of the placement.
+// idleRules names the rules in ignoreDifferences without a matching resource of the placement.
 func (o observed) idleRules() string {
 	strategy := o.spec.Strategy.ApplyStrategy
 	if strategy == nil {

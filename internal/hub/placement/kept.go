@@ -21,8 +21,8 @@ import (
 // worksDefinition is the name of the CustomResourceDefinition of Works.
 const worksDefinition = "works.placement.kubernetes-fleet.io"
 
-// reportKept reports that a placement and its Works stay unchanged, because a
-// CustomResourceDefinition is being deleted. Without a name it does nothing.
+// reportKept reports that a placement and its Works stay unchanged during the deletion of a
+// CustomResourceDefinition. Without a name it does nothing.
 func (c *Controller) reportKept(ctx context.Context, s genericPlacement, definition string) error {
 	if definition == "" {
 		return nil
@@ -52,7 +52,7 @@ func (c *Controller) inputDefinitionDeleted(ctx context.Context, o observed, d d
 	return "", nil
 }
 
-// missingInputs returns the kinds with a missing object that the current Works depend on.
+// missingInputs returns the kinds of missing objects behind the current Works.
 func missingInputs(o observed, d decision) (kinds []client.Object) {
 	for _, r := range o.before.SelectedResources {
 		isEnvelope := r.Group == placement.GroupVersion.Group && (d.problem == (condition{}) || d.problem == o.unfounded)
@@ -76,9 +76,9 @@ func missingInputs(o observed, d decision) (kinds []client.Object) {
 	return kinds
 }
 
-// registerRelease adds the controller that removes the agents' finalizers from Works whose
-// definition is being deleted. Agents delete nothing then, and a definition that waits for its
-// Works could never be installed again.
+// registerRelease adds the controller that removes the agents' finalizers from Works during the
+// deletion of their definition. Agents then delete nothing. A definition could otherwise wait
+// forever for its Works, and never be installed again.
 func (c *Controller) registerRelease(mgr ctrl.Manager) error {
 	enqueue := func(q controller.Queue, work *placement.Work) {
 		if work != nil && work.DeletionTimestamp != nil && slices.Contains(work.Finalizers, placement.FinalizerWork) {
@@ -104,8 +104,8 @@ func (c *Controller) registerRelease(mgr ctrl.Manager) error {
 		Complete(controller.RetryConflicts(c.Recorder, reconcile.Func(c.release)))
 }
 
-// release removes the agent's finalizer from a Work, if the API server confirms that the
-// definition is being deleted.
+// release removes the agent's finalizer from a Work, if the API server confirms the deletion of the
+// definition.
 func (c *Controller) release(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	definition := kube.Metadata(servedkinds.DefinitionKind)
 	if err := c.Client.Get(ctx, types.NamespacedName{Name: worksDefinition}, definition); err != nil || definition.DeletionTimestamp == nil {

@@ -32,8 +32,8 @@ func inheritedFrom(work metav1.Object) (types.NamespacedName, bool) {
 }
 
 // observeKubeFleet takes over the Works of a placement written by KubeFleet's hub, or notes the
-// reason against it. It also looks for other leftovers of that hub. It returns the longest wait
-// until the cache shows the take-over.
+// reason against it. It also looks for other leftovers of KubeFleet's hub. It returns the longest
+// wait until the cache shows the take-over.
 func (c *Controller) observeKubeFleet(ctx context.Context, s genericPlacement, o *observed) (wait time.Duration, err error) {
 	if o.selectionProblem() == (condition{}) { // else the right Work of each object is unknown
 		works, err := c.inheritedWorks(ctx, s.key, len(o.parts))
@@ -77,8 +77,8 @@ func (c *Controller) listInherited(ctx context.Context, key types.NamespacedName
 	return works, nil
 }
 
-// inheritedWorks returns the Works that a placement with this number of parts takes over: Works
-// with a name that Muster would use. Others are leftovers.
+// inheritedWorks returns the Works to take over for a placement with this number of parts: Works
+// with a name of Muster's. Others are leftovers.
 func (c *Controller) inheritedWorks(ctx context.Context, key types.NamespacedName, parts int) (inherited []*placement.Work, err error) {
 	works, err := c.listInherited(ctx, key)
 	if err != nil {
@@ -100,7 +100,7 @@ func (c *Controller) inheritedWorks(ctx context.Context, key types.NamespacedNam
 	return inherited, nil
 }
 
-// movedObject returns an object that a take-over would move from one Work to another, "" if none.
+// movedObject returns an object that a take-over would move to another Work, "" if there is none.
 // An agent deletes an object with its old Work, before the new Work creates it again.
 func (c *Controller) movedObject(ctx context.Context, key types.NamespacedName, parts []part, works []*placement.Work) (string, error) {
 	if len(parts) == 1 {
@@ -118,7 +118,7 @@ func (c *Controller) movedObject(ctx context.Context, key types.NamespacedName, 
 	return "", nil
 }
 
-// moves returns a message about an object that belongs in another Work; "" if none.
+// moves returns a message about an object for another Work; "" if there is none.
 func moves(key types.NamespacedName, parts []part, work *placement.Work) string {
 	home := map[string]int{}
 	for i, p := range parts {

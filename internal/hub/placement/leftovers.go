@@ -38,8 +38,8 @@ type leftover struct {
 func (l leftover) String() string { return kube.Name(l.Kind, l.Namespace, l.Name) }
 
 // listLeftovers returns the bindings and snapshots created by KubeFleet's hub for placements with
-// this name. hidden names the resources that the hub cannot list: forbidden, or defined and not
-// served.
+// this name. hidden names the resources the hub cannot list: forbidden ones, or defined and
+// unserved ones.
 func (c *Controller) listLeftovers(ctx context.Context, s genericPlacement) (left []leftover, hidden []string, err error) {
 	kinds := []string{"ClusterResourceBinding", "ClusterResourceSnapshot", "ClusterSchedulingPolicySnapshot"}
 	if s.key.Namespace != "" {
@@ -63,7 +63,7 @@ func (c *Controller) listLeftovers(ctx context.Context, s genericPlacement) (lef
 		objects.SetGroupVersionKind(placement.GroupVersion.WithKind(kind + "List"))
 		err := c.Live.List(ctx, objects, client.InNamespace(s.key.Namespace), client.MatchingLabelsSelector{Selector: theirs})
 		switch {
-		case apierrors.IsForbidden(err), kube.NotServed(err): // neither means that there are none
+		case apierrors.IsForbidden(err), kube.NotServed(err): // neither proves that there are none
 			hidden = append(hidden, resource)
 		case err != nil:
 			return nil, nil, fmt.Errorf("listing the %s of %s: %w", resource, s, err)
@@ -93,10 +93,10 @@ func leftOf(s genericPlacement, o metav1.Object) bool {
 
 func isLeftoverFinalizer(name string) bool { return slices.Contains(leftoverFinalizers, name) }
 
-// removeLeftovers deletes the leftovers of KubeFleet's hub for a placement that is removed from
-// all members. Without that hub's finalizers on the placement, its bindings would place again
-// after its return. It returns the objects that the placement waits for, and the objects that
-// stay without proof of their owner.
+// removeLeftovers deletes the leftovers of KubeFleet's hub for a placement, after its removal from
+// all members. Without KubeFleet's finalizers on the placement, its bindings would place again
+// after a return of KubeFleet's hub. It returns the objects in the way of the deletion, and the
+// objects kept without proof of their owner.
 func (c *Controller) removeLeftovers(ctx context.Context, s genericPlacement) (waits string, stays []string, err error) {
 	if c.nothingLeft(s) && len(membernamespace.KubeFleetFinalizers(s.Object)) == 0 {
 		return "", nil, nil
@@ -140,8 +140,8 @@ func (c *Controller) removeLeftovers(ctx context.Context, s genericPlacement) (w
 	return waits, stays, errors.Join(failed...)
 }
 
-// removeLeftover deletes an object of KubeFleet's hub, and then removes that hub's finalizers. It
-// returns the finalizers of other owners.
+// removeLeftover deletes an object of KubeFleet's hub, and then removes the finalizers of
+// KubeFleet's hub. It returns the finalizers of other owners.
 func (c *Controller) removeLeftover(ctx context.Context, l leftover) ([]string, error) {
 	now := l.PartialObjectMetadata
 	if now.DeletionTimestamp == nil {
@@ -202,7 +202,7 @@ func (c *Controller) addEnvelopes(ctx context.Context, s genericPlacement, curre
 	return nil
 }
 
-// reportStays reports the objects of KubeFleet's hub that stay after a placement is gone.
+// reportStays reports the remaining objects of KubeFleet's hub after a placement is gone.
 func (c *Controller) reportStays(ctx context.Context, s genericPlacement, stays []string) error {
 	works, err := c.listInherited(ctx, s.key)
 	if err != nil {

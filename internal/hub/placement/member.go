@@ -28,11 +28,10 @@ import (
 // LabelOptIn on a workspace, with the value true, lets placements pick its Clusters.
 const LabelOptIn = "muster/placement"
 
-// optedIn is the query for the workspaces with that label. Its user is a placement without a
-// name.
+// optedIn is the query for the workspaces with this label. Its user is a placement without a name.
 var optedIn = selection.Query{Resource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Labels: LabelOptIn + "=true"}
 
-// errNotListed reports that a watch has not listed its objects yet.
+// errNotListed reports a watch without a complete list so far.
 var errNotListed = errors.New("the API server has not answered yet")
 
 // unreachable reports whether no agent of the member would act on Works.
@@ -40,8 +39,8 @@ func unreachable(m *scheduling.Member) bool {
 	return m.Obstacle.Reason == reasons.AgentLost || m.Obstacle.Reason == reasons.NotJoined
 }
 
-// silent reports whether the agent of a member sends no heartbeats. A hub that has not observed the
-// agent itself yet keeps the recorded state.
+// silent reports whether the agent of a member sends no heartbeats. Until the hub itself has
+// observed the agent, it keeps the recorded state.
 func silent(seen liveness.Observation, recorded membership.AgentState) bool {
 	return seen.State == liveness.Lost || seen.State == liveness.Unknown && recorded == membership.AgentLost
 }
@@ -114,8 +113,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// admittedNamespaces returns the namespaces whose ResourcePlacements a member admits, by the
-// annotation of the first object that has it.
+// admittedNamespaces returns the namespaces of the ResourcePlacements a member admits, by the first
+// annotation among the objects.
 func admittedNamespaces(list string, objects ...metav1.Object) (namespaces []string) {
 	for _, o := range objects {
 		if value, found := o.GetAnnotations()[scheduling.AnnotationFrom]; found {
@@ -187,8 +186,8 @@ func ofCluster(
 	return m
 }
 
-// members returns all members that placements may pick, or an error if they are unknown. Their
-// maps belong to the cache and must not be changed.
+// members returns all members for placements to pick, or an error if they are unknown. Their maps
+// belong to the cache and must not be changed.
 func (c *Controller) members(ctx context.Context) ([]*scheduling.Member, error) {
 	var memberClusters clusterv1beta1.MemberClusterList
 	if err := c.Client.List(ctx, &memberClusters, client.UnsafeDisableDeepCopy); err != nil {

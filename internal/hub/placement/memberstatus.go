@@ -15,8 +15,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// The conditions of a picked member, in the order of their progress: for applied resources, and
-// for resources that are only compared.
+// The conditions of a picked member, in the order of their progress: for applied resources, and for
+// resources compared only.
 var (
 	writingStages = []string{placement.ConditionRolloutStarted, placement.ConditionOverridden, placement.ConditionWorkSynchronized}
 	applyStages   = append(slices.Clone(writingStages), placement.ConditionApplied, placement.ConditionAvailable)
@@ -170,7 +170,7 @@ func (m memberStatus) explain(c condition) condition {
 	return c
 }
 
-// lastReports are the words for the stages that a lost member has reported as complete, and whether
+// lastReports has the words for the complete stages in a lost member's last report, and whether
 // they may have changed since.
 var lastReports = map[string]struct {
 	word    string
@@ -182,8 +182,8 @@ var lastReports = map[string]struct {
 	placement.ConditionDiffReported: {"compared", true, reasons.DiffReportingPending},
 }
 
-// lastReported marks the reports of a lost member as its last ones, once. What may have changed
-// since is Unknown.
+// lastReported marks the reports of a lost member as its last ones, once. Everything that may have
+// changed since is Unknown.
 func (m memberStatus) lastReported(conditions map[string]condition) {
 	for stage, last := range lastReports {
 		c := conditions[stage]
@@ -240,8 +240,8 @@ func summarize(stage string, members []memberStatus) condition {
 	return condition{sum.status, sum.reason, cmp.Or(sum.message, fmt.Sprintf(everywhere, len(members)))}
 }
 
-// summarizeRollout returns the condition RolloutStarted of all picked members, with the members
-// that the rollout waits for. They have yet to lose the placement, or were written to and are not
+// summarizeRollout returns the condition RolloutStarted of all picked members, with the members in
+// the way of the rollout. They have yet to lose the placement, or were written to and are not
 // available.
 func summarizeRollout(d decision, members []memberStatus) condition {
 	if d.plan.held && len(d.plan.waiting) > 0 {

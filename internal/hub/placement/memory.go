@@ -27,7 +27,7 @@ type memory struct {
 type placementMemory struct {
 	// policy is the policy of the last reconcile, nil if it was invalid.
 	policy *scheduling.Policy
-	// overridden: the placement has overrides, so that the labels of members matter.
+	// overridden: the placement has overrides, so the labels of members matter.
 	overridden bool
 	// reported is the time of the last status write.
 	reported time.Time
@@ -129,10 +129,9 @@ func (m *memory) nextReport(key types.NamespacedName) (next time.Time) {
 }
 
 const (
-	// patience is the number of versions of a selection that may follow each other at intervals
-	// of statusPeriod.
+	// patience is the number of versions of a selection in a row at intervals of statusPeriod.
 	patience = 5
-	// rest is the time without changes that resets the pauses. It is at least twice the last
+	// rest is the time without changes before the pauses are reset. It is at least twice the last
 	// pause.
 	rest = 10 * time.Second
 	// maxPause is the longest pause.
@@ -155,7 +154,7 @@ func (m *memory) nextVersion(key types.NamespacedName) (next time.Time) {
 	return next
 }
 
-// acted notes that the hub acts on a new version of the selection.
+// acted notes an action of the hub on a new version of the selection.
 func (m *memory) acted(key types.NamespacedName) {
 	now := m.clock.Now()
 	m.update(key, func(p *placementMemory) {
@@ -180,7 +179,7 @@ func (m *memory) appliedSince(work *placement.Work) time.Time {
 	return known.appliedAt
 }
 
-// setEvicted notes that an eviction is deleting a Work.
+// setEvicted notes the deletion of a Work by an eviction.
 func (m *memory) setEvicted(work *placement.Work) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 // entries for members requested by a policy but not found.
 const maxNotPicked, maxMissing = 20, 100
 
-// obstacles returns the reasons of unpicked members, and of members that keep the placement but
-// would not be picked now.
+// obstacles returns the reasons of unpicked members, and of members kept by the placement but not
+// picked now.
 func (o observed) obstacles(d decision) (obstacles []placement.Obstacle) {
 	add := func(n scheduling.Decision, message string) {
 		obstacles = append(obstacles, placement.Obstacle{ClusterName: n.Name, Reason: n.Reason, Message: kube.Clip(message, maxMessage)})
@@ -79,9 +79,9 @@ func (o observed) notPicked(d decision) []scheduling.Decision {
 	return others
 }
 
-// rankNotPicked returns the unpicked members in order. Members that have yet to lose the
-// placement come first, then members named by the policy, then members with a passing obstacle.
-// The others follow, leaving members late among them. Members not named by PickFixed are omitted.
+// rankNotPicked returns the unpicked members in order. Members before their removal come first,
+// then members named by the policy, then members with a passing obstacle. The others follow,
+// leaving members late among them. Members not named by PickFixed are omitted.
 func (o observed) rankNotPicked(d decision) []scheduling.Decision {
 	var others []scheduling.Decision
 	for _, n := range d.result.Decisions {

@@ -63,8 +63,8 @@ func (c *Controller) observe(ctx context.Context, s genericPlacement, current ma
 	return o, nil
 }
 
-// unavailablePeriod returns the time after which applied resources count as available if their
-// availability cannot be tracked.
+// unavailablePeriod returns the time until applied resources without trackable availability count
+// as available.
 func unavailablePeriod(spec *placement.PlacementSpec) time.Duration {
 	if rolling := spec.Strategy.RollingUpdate; rolling != nil && rolling.UnavailablePeriodSeconds != nil {
 		return time.Duration(*rolling.UnavailablePeriodSeconds) * time.Second

@@ -17,7 +17,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/placement/override"
 )
 
-// written is an override or an envelope that is limited by its author's rights.
+// written is an override or an envelope limited by its author's rights.
 type written struct {
 	// name is the name in messages, object the argument of kubectl.
 	name, object string
@@ -30,7 +30,7 @@ type written struct {
 // refusal is the reason why a user's object does not count; the zero refusal if it does.
 type refusal struct{ reason, message string }
 
-// policies returns a function that checks the admission policies at most once. It returns the
+// policies returns a function for checking the admission policies at most once. It returns the
 // reason why authors cannot be trusted.
 func (c *Controller) policies(ctx context.Context) func() (missing string, err error) {
 	return sync.OnceValues(func() (string, error) { return c.Policies.Authors(ctx) })
@@ -66,9 +66,9 @@ func (c *Controller) reviewWriting(ctx context.Context, w written, policies func
 			w.name, w.author.Name, lacks, strings.Fields(w.name)[0])}, nil
 }
 
-// reviewOverrides returns the overrides that count, with the reasons against applying them. If
-// the author is unknown or has lost a right, members keep their overridden workload. An override
-// that was never permitted is ignored and named.
+// reviewOverrides returns the effective overrides, with the reasons against applying them. If the
+// author is unknown or has lost a right, members keep their overridden workload. The hub ignores
+// and names an override without a permission so far.
 func (c *Controller) reviewOverrides(ctx context.Context, chosen override.Set, o *observed) (override.Set, error) {
 	policies := c.policies(ctx)
 	return chosen.Review(func(reviewed override.Override) (override.Standing, error) {

@@ -35,7 +35,7 @@ type overridden struct {
 	problem, reason string
 }
 
-// overrides returns the overrides that apply to a placement, select an object of it, and count.
+// overrides returns the effective overrides of a placement with a match among its objects.
 func (c *Controller) overrides(ctx context.Context, o *observed) (override.Set, error) {
 	var clusterwide placement.ClusterResourceOverrideList
 	if err := c.Client.List(ctx, &clusterwide, client.UnsafeDisableDeepCopy); err != nil {
@@ -56,7 +56,7 @@ func (c *Controller) overrides(ctx context.Context, o *observed) (override.Set, 
 	return c.reviewOverrides(ctx, override.Choose(all, o.key, o.resources.Objects), o)
 }
 
-// override returns the members, by namespace, whose version differs from the common one. Members
+// override returns the members, by namespace, with another version than the common one. Members
 // with the same version share it.
 func (o observed) override(result scheduling.Result, plain desiredWorks) map[string]overridden {
 	if len(o.overrides) == 0 && len(o.otherHomes) == 0 {
@@ -155,8 +155,7 @@ func (d decision) desiredFor(namespace string) desiredWorks {
 	return d.desired
 }
 
-// idleOverrides names the overrides that name the placement and match no resource, or no picked
-// member.
+// idleOverrides names the overrides for the placement without a matching resource or picked member.
 func (o observed) idleOverrides(d decision) string {
 	var members []override.Member
 	for _, one := range d.result.Decisions {

@@ -66,10 +66,10 @@ type packing struct {
 	limit        int
 }
 
-// pack divides objects into parts. An object stays in its part; new ones go to the first part
-// with room. If agents hand objects over, grown objects leave an oversized part for a later one.
-// Otherwise the agents delete objects that leave a Work, and the part counts as full. There is
-// always one part, so that a member keeps the placement after an empty selection.
+// pack divides objects into parts. An object stays in its part; new ones go to the first part with
+// room. If agents hand objects over, grown objects leave an oversized part for a later one.
+// Otherwise agents delete objects that leave a Work, and the part counts as full. There is always
+// one part: a member keeps the placement even after an empty selection.
 func pack(objects []*unstructured.Unstructured, present home, limit int, handsOver bool) ([]part, error) {
 	p := packing{bytes: []int{0}, count: []int{0}, limit: limit}
 	for i, o := range objects {

@@ -16,12 +16,12 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// maxRemoved limits the objects that a message names as losing their place.
+// maxRemoved limits the objects in a message about a removal.
 const maxRemoved = 10
 
-// requireCauses checks the objects that are no longer selected. If an object left the selection
-// without a known cause, the hub does not act on the whole selection. It waits until the object
-// is back, a cause is found, or a user confirms the removal. It also waits if the labels of a
+// requireCauses checks the objects missing in the selection. If an object left the selection
+// without a known cause, the hub does not act on the whole selection. It waits until the object is
+// back, a cause is found, or a user confirms the removal. It also waits if the labels of a
 // Namespace would remove a large part of the placement.
 func (c *Controller) requireCauses(ctx context.Context, s genericPlacement, o *observed) {
 	if o.selected.Waiting || hashParts(o.parts) == o.before.ResourceHash { // earlier versions had their causes
@@ -71,7 +71,7 @@ func (c *Controller) requireCauses(ctx context.Context, s genericPlacement, o *o
 	o.unfounded = condition{metav1.ConditionFalse, reason, kube.Clip(message, kube.MaxMessage-len(how)-len("...")) + how}
 }
 
-// namesOf names the first of the objects that would be removed from members.
+// namesOf names the first objects of a removal from members.
 func namesOf(lost []placement.ResourceIdentifier) string {
 	var names []string
 	for _, was := range lost[:min(maxRemoved, len(lost))] {
@@ -87,8 +87,8 @@ func (o observed) withholds(was placement.ResourceIdentifier) bool {
 	})
 }
 
-// lost returns the objects that are no longer selected, by the status and by the Works. The
-// status does not list everything, and may be outdated if the hub ended before writing it.
+// lost returns the objects missing in the selection, by the status and by the Works. The status
+// does not list everything, and may be outdated if the hub ended before writing it.
 func (o observed) lost() (lost []placement.ResourceIdentifier) {
 	seen := map[string]bool{}
 	for _, r := range slices.Concat(o.selected.Objects, o.resources.Objects) {
@@ -139,8 +139,7 @@ func (o observed) envelopes() map[string]string {
 	return all
 }
 
-// confirmation returns the annotation value that confirms the removal of exactly these objects,
-// once.
+// confirmation returns the annotation value to confirm the removal of exactly these objects, once.
 func (o observed) confirmation(lost []placement.ResourceIdentifier) string {
 	var names strings.Builder
 	fmt.Fprintln(&names, o.before.ObservedResourceIndex)

@@ -10,7 +10,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
 )
 
-// target is a member that has the placement or should have it.
+// target is a member with the placement, now or in the desired state.
 type target struct {
 	name, namespace string
 	// epoch counts the revocations of the member.
@@ -23,8 +23,8 @@ type target struct {
 	exists, upToDate, works, available bool
 	// incomplete: no existing Work is outdated, but some are missing.
 	incomplete bool
-	// unreachable: no agent would act on Works, so that the member counts neither as available
-	// nor as unavailable.
+	// unreachable: no agent would act on Works, so the member counts neither as available nor as
+	// unavailable.
 	unreachable bool
 	// blocked: nothing may be written to the member.
 	blocked bool
@@ -36,21 +36,21 @@ type target struct {
 
 // rolloutPlan is the next step, each list in the order of names.
 type rolloutPlan struct {
-	// write holds the members whose Works are updated. remove holds the members that lose their
-	// Works, and waiting the members whose turn has not come.
+	// write holds the members to update. remove holds the members to remove the Works from, and
+	// waiting the members before their turn.
 	write, remove, waiting []target
 	// cause is the cause of remove, NotPicked by default.
 	cause removal.Cause
 	// held: staged update runs control the waiting members.
 	held bool
-	// recreate holds the members with desired Works that another client deleted.
+	// recreate holds the members with desired Works deleted by another client.
 	recreate []target
-	// maxUnavailable limits the wanted members that may be unavailable.
+	// maxUnavailable limits the unavailable members among the wanted ones.
 	maxUnavailable, wanted int
 }
 
-// limits returns the number of members that a change may make unavailable, and the number of
-// extra members that may have the placement.
+// limits returns the number of members a change may make unavailable, and the number of extra
+// members with the placement.
 func limits(config *placement.RollingUpdateConfig, wanted int) (maxUnavailable, maxSurge int) {
 	quarter := intstr.FromString("25%")
 	scaled := func(given *intstr.IntOrString) int {

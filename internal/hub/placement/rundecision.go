@@ -31,7 +31,7 @@ func (d *decision) stage(o observed, targets []target) {
 		d.record = &v
 	}
 	turns := map[string]staged.Turn{}
-	// A run that begins now, or with another version than observed, comes next time.
+	// A run beginning now, or with another version than observed, is handled at the next reconcile.
 	if run := latest(o.runs); run != nil && o.staging.target != nil && o.staging.targetProblem == "" && !d.begins() {
 		turns = staged.Turns(*run.status)
 		for _, r := range d.runs {

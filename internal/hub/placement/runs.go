@@ -52,7 +52,7 @@ func ofRun(o client.Object) genericRun {
 	return ofNamespacedRun(o.(*placement.StagedUpdateRun))
 }
 
-// copy returns a run that can be changed.
+// copy returns a copy for changes.
 func (r genericRun) copy() genericRun { return ofRun(r.DeepCopyObject().(client.Object)) }
 
 // placement returns the key of the run's placement.
@@ -66,7 +66,7 @@ type observedRun struct {
 	// strategy is nil if it does not exist.
 	strategy *placement.UpdateStrategySpec
 	requests map[string]staged.Request
-	// foreign: the run was initialized for a deleted placement of that name, or by another hub.
+	// foreign: the run was initialized for a deleted placement of the same name, or by another hub.
 	foreign bool
 }
 
@@ -78,7 +78,7 @@ func (r observedRun) inProgress() bool {
 	return r.begun() && !updaterun.Ended(*r.status) && !staged.Stopped(*r.spec, *r.status)
 }
 
-// latest returns the run that began last, or nil. It controls the version of the members.
+// latest returns the last started run, or nil. It controls the version of the members.
 func latest(runs []observedRun) *observedRun {
 	begun := slices.DeleteFunc(slices.Clone(runs), func(r observedRun) bool { return !r.begun() })
 	if len(begun) == 0 {
@@ -90,7 +90,7 @@ func latest(runs []observedRun) *observedRun {
 	return &last
 }
 
-// claimed returns the members of runs that are initialized and have not ended.
+// claimed returns the members of initialized and unfinished runs.
 func claimed(runs []observedRun) map[string]bool {
 	names := map[string]bool{}
 	for _, r := range runs {
@@ -199,7 +199,7 @@ func (c *Controller) onRun(_ context.Context, before, after client.Object, q con
 	}
 }
 
-// onRequest reconciles the placement of the run that owns an approval request.
+// onRequest enqueues the placement of the run with an approval request.
 func (c *Controller) onRequest(ctx context.Context, before, after client.Object, q controller.Queue) {
 	object := after
 	if after == nil {
@@ -219,7 +219,7 @@ func (c *Controller) onRequest(ctx context.Context, before, after client.Object,
 	c.onRun(ctx, nil, run, q)
 }
 
-// onStrategy reconciles the placements of the runs that wait for a strategy.
+// onStrategy enqueues the placements of the runs waiting for a strategy.
 func (c *Controller) onStrategy(ctx context.Context, _, after client.Object, q controller.Queue) {
 	if after == nil {
 		return
@@ -238,8 +238,8 @@ func (c *Controller) onStrategy(ctx context.Context, _, after client.Object, q c
 	})
 }
 
-// awaitedStrategy returns the key of the strategy that a run waits for; empty if it has its
-// stages, or has ended.
+// awaitedStrategy returns the key of the strategy to wait for; empty if the run has its stages, or
+// has ended.
 func awaitedStrategy(o client.Object) []string {
 	r := ofRun(o)
 	if staged.Initialized(*r.status) || updaterun.Ended(*r.status) {

@@ -76,7 +76,7 @@ func (c *Controller) writeRun(ctx context.Context, key client.ObjectKey, before 
 	return nil
 }
 
-// createRequest creates an approval request. If an object of that name exists, the cache shows it
+// createRequest creates an approval request. If an object of this name exists, the cache shows it
 // soon.
 func (c *Controller) createRequest(ctx context.Context, r genericRun, approval staged.Approval) error {
 	request := updaterun.NewApprovalRequest(r.GetNamespace(), approval.Name)
@@ -94,7 +94,7 @@ func (c *Controller) createRequest(ctx context.Context, r genericRun, approval s
 	return nil
 }
 
-// acceptRequest notes on an approval request that its approval counts.
+// acceptRequest marks an approval request as accepted.
 func (c *Controller) acceptRequest(ctx context.Context, r genericRun, name string) error {
 	request := updaterun.NewApprovalRequest(r.GetNamespace(), name)
 	err := c.Client.Get(ctx, client.ObjectKeyFromObject(request), request.Object)

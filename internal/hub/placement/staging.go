@@ -29,8 +29,8 @@ type staging struct {
 	tooLarge string
 	// selected is the current selection; the resources are the target's.
 	selected selection.Resources
-	// target is the version of the run that began last, or nil. targetProblem is the reason why
-	// it cannot be delivered: it is no longer stored, or the author may not read it.
+	// target is the version of the last started run, or nil. targetProblem is the reason why it cannot
+	// be delivered: it is no longer stored, or the author may not read it.
 	target        *version
 	targetProblem string
 }
@@ -149,7 +149,7 @@ func (o observed) newest() (v version, recorded bool) {
 	return version{index: index, hash: s.hash}, false
 }
 
-// usedVersions returns the versions of runs that have not ended, and of the run that began last.
+// usedVersions returns the versions of unfinished runs, and of the last started run.
 func usedVersions(runs []observedRun) map[string]bool {
 	used := map[string]bool{}
 	last := latest(runs)

@@ -41,7 +41,7 @@ type observed struct {
 	policyProblem string
 	members       []*scheduling.Member
 	selected      selection.Selection
-	// author is the user whose rights limit the selection, "" if they do not. rightsProblem is
+	// author is the user with the rights for the selection, "" if no rights limit it. rightsProblem is
 	// the reason why these rights are unknown. rightsErr is the error, and leads to a retry.
 	author        string
 	rightsProblem condition
@@ -49,8 +49,8 @@ type observed struct {
 	// resources are the placed objects, and parts their division among Works.
 	resources selection.Resources
 	parts     []part
-	// home is the location of objects. otherHomes holds the members with another location. full
-	// names the Work that cannot hold its objects.
+	// home is the location of objects. otherHomes holds the members with another location. full names
+	// the Work without enough space for its objects.
 	home       home
 	otherHomes map[string]otherHome
 	full       string
@@ -58,18 +58,18 @@ type observed struct {
 	// missing without a known cause for its removal.
 	unfounded condition
 	overrides override.Set
-	// unmatched describes the overrides that name the placement and select no object of it.
+	// unmatched describes the overrides for the placement without a matching object.
 	unmatched []string
-	// reviewed: the rights of a user limit the changes of an override or the objects of an
-	// envelope. overridesHeld: a counting override cannot be applied because of the rights of its
-	// author. ignored holds the reasons of overrides that do not count.
+	// reviewed: the rights of a user limit the changes of an override or the objects of an envelope.
+	// overridesHeld: a counting override cannot be applied because of the rights of its author.
+	// ignored holds the reasons of overrides without effect.
 	reviewed, overridesHeld bool
 	ignored                 []string
 	// current holds the Works of each member namespace, and reported the reports of the members'
 	// agents about them.
 	current  map[string]*currentWorks
 	reported map[string]worksStatus
-	// evicted holds the names of evicted members that the status still lists as picked.
+	// evicted holds the names of evicted members still listed as picked in the status.
 	evicted map[string]bool
 	// now is the time of the observation. runs are the staged update runs of the placement, the
 	// oldest first. staging is nil unless they roll it out.
@@ -77,7 +77,7 @@ type observed struct {
 	runs    []observedRun
 	staging *staging
 	// takeoverProblem is the reason why Works of KubeFleet's hub cannot be taken over. leftovers
-	// describes the other leftovers of that hub.
+	// describes the other leftovers of KubeFleet's hub.
 	takeoverProblem, leftovers string
 }
 
@@ -91,8 +91,8 @@ type decision struct {
 	// overridden maps member namespaces to versions changed by overrides, or divided differently.
 	overridden map[string]overridden
 	plan       rolloutPlan
-	// upToDate holds the member namespaces with exactly the desired Works. waiting holds the ones
-	// whose turn has not come.
+	// upToDate holds the member namespaces with exactly the desired Works. waiting holds the
+	// namespaces before their turn.
 	upToDate, waiting map[string]bool
 	// policyHash is the hash to store: for the required terms met by all members with the
 	// placement.
@@ -152,8 +152,8 @@ func decide(o observed) decision {
 	return d
 }
 
-// recreate notes the members with desired Works that another client deleted, as far as they may
-// be written again.
+// recreate notes the members with desired Works deleted by another client, as far as the hub may
+// write them again.
 func (d *decision) recreate(o observed, targets []target, mayWrite func(target) bool) {
 	for _, t := range targets {
 		if mayWrite(t) && !t.paused && len(o.current[t.namespace].retained(o.key, d.desiredFor(t.namespace))) > 0 {
@@ -162,9 +162,9 @@ func (d *decision) recreate(o observed, targets []target, mayWrite func(target) 
 	}
 }
 
-// bound returns the namespaces of the members with the placement, including members whose Works
-// another client deletes. Each has a Work, with two exceptions where the status is used. A
-// leaving member may lose its Works before its membership object. Without any Work, the
+// bound returns the namespaces of the members with the placement, including members with Works
+// under deletion by another client. Each has a Work, with two exceptions where the status is used.
+// A leaving member may lose its Works before its membership object. Without any Work, the
 // definition of Works may have been deleted.
 func (o observed) bound() map[string]bool {
 	bound := map[string]bool{}
@@ -180,7 +180,7 @@ func (o observed) bound() map[string]bool {
 	return bound
 }
 
-// scheduledMembers returns the members that a status lists as picked.
+// scheduledMembers returns the members listed as picked in a status.
 func scheduledMembers(status *placement.PlacementStatus) map[string]bool {
 	names := map[string]bool{}
 	for _, s := range status.PlacementStatuses {
@@ -196,9 +196,9 @@ func reportsDiff(strategy *placement.ApplyStrategy) bool {
 	return strategy != nil && strategy.Type == placement.ApplyReportDiff
 }
 
-// targets returns every member that has the placement or is picked, except for leaving members.
-// Their own agents remove their Works. dropping reports whether a member has yet to lose the
-// placement.
+// targets returns every member with the placement, and every picked member, except for leaving
+// members. Their own agents remove their Works. dropping reports whether a member has yet to lose
+// the placement.
 func (o observed) targets(next decision) (targets []target, dropping bool) {
 	for _, d := range next.result.Decisions {
 		if d.Member == nil || d.Member.Leaving {

@@ -101,8 +101,8 @@ func size(of any) int {
 	return len(text)
 }
 
-// setConditions sets the conditions of the placement, and its message from the first condition
-// that needs attention.
+// setConditions sets the conditions of the placement, and its message from the first condition with
+// a problem.
 func (o observed) setConditions(after *placement.PlacementStatus, d decision, members []memberStatus, now time.Time) {
 	set := func(kind string, c condition) {
 		if c == (condition{}) {
@@ -156,8 +156,8 @@ func (o observed) setConditions(after *placement.PlacementStatus, d decision, me
 	}
 }
 
-// listMembers lists the picked members. Of too many it lists the members that need attention
-// most. It adds an entry for each member requested by the policy but not picked.
+// listMembers lists the picked members. If there are too many, it lists the members with the most
+// urgent problems. It adds an entry for each member requested by the policy but not picked.
 func (o observed) listMembers(members []memberStatus, d decision, now time.Time, much detail) (statuses []placement.PerClusterStatus) {
 	picked := slices.Clone(members)
 	if len(picked) > much.picked {
@@ -298,7 +298,7 @@ func (o observed) scheduled(d decision) condition {
 	return c
 }
 
-// withdrawn returns the member namespaces with Works in workspaces that no longer opt in: nothing
+// withdrawn returns the member namespaces with Works in workspaces without the opt-in now: nothing
 // is changed or deleted there.
 func (o observed) withdrawn(d decision) (namespaces []string) {
 	considered := map[string]bool{}

@@ -16,7 +16,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// ownerOf returns the UID of the ClusterResourcePlacement that owns a copy; "" if it has another
+// ownerOf returns the UID of the owning ClusterResourcePlacement of a copy; "" if it has another
 // owner.
 func ownerOf(o client.Object) types.UID {
 	owner := metav1.GetControllerOf(o)

@@ -10,7 +10,7 @@ type versionMemory struct {
 	of    types.UID
 	known bool
 	all   []version
-	// loaded is the version that was read last, packed its content.
+	// loaded is the last read version, packed its content.
 	loaded version
 	packed []byte
 	// tooLarge is the hash of a selection too large to store; tooLargeMessage is the reason.

@@ -21,8 +21,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// A version of a selection is stored in a Secret in the hub's namespace, out of reach for
-// tenants. It has no label that the hub caches.
+// A version of a selection is stored in a Secret in the hub's namespace, out of reach for tenants.
+// It has no label, so the hub does not cache it.
 const (
 	versionType = "muster/placement-version"
 	// labelVersionOf is the UID of the placement.

@@ -26,7 +26,7 @@ const (
 	// maxObjects limits the objects put into a Work. The agent's status takes some 500 bytes for
 	// each.
 	maxObjects = 600
-	// maxParts limits the Works of a member whose objects are read.
+	// maxParts limits the Works of a member to read objects from.
 	maxParts = 1000
 	// cachedObjects is an annotation of Works in the cache only: the identities of their objects,
 	// a line each.
@@ -39,7 +39,7 @@ type desiredWorks struct {
 	hash, index    string
 	applyStrategy  *placement.ApplyStrategy
 	deleteStrategy *placement.DeleteStrategy
-	// overrides are the annotations that identify the member's overrides.
+	// overrides are the annotations with the member's overrides.
 	overrides map[string]string
 	// envelopes maps the identity of each wrapped object to the identity of its envelope.
 	envelopes map[string]string
@@ -78,9 +78,9 @@ func hashParts(parts []part) string {
 	return naming.ShortDigest(all.String())
 }
 
-// Slim transforms Works for the cache. It replaces the manifests by their digest, a JSON string,
-// so that no manifest can look the same. It notes the identities of the objects. A cache may
-// transform an object twice.
+// Slim transforms Works for the cache. It replaces the manifests by their digest, a JSON string: no
+// manifest can look the same. It notes the identities of the objects. A cache may transform an
+// object twice.
 func Slim(o any) (any, error) {
 	work, ok := o.(*placement.Work)
 	if !ok {
@@ -169,7 +169,7 @@ func (d desiredWorks) envelopesOf(i int) []string {
 }
 
 // parentOf returns the placement of a Work. A member may change the labels of its Works, but not
-// their names. Labels count only if a placement of that name would write a Work of this name.
+// their names. Labels count only if a placement of this name would write a Work with this name.
 func parentOf(work metav1.Object) (types.NamespacedName, bool) {
 	of := labelledParent(work)
 	_, named := partOf(of, work.GetName())
@@ -187,7 +187,7 @@ func relabelled(work metav1.Object) bool {
 	return !ok && work.GetLabels()[fleet.LabelManaged] == "true"
 }
 
-// replacement returns the JSON patch that replaces the spec of a Work, and the hub's labels and
+// replacement returns the JSON patch to replace the spec of a Work, and the hub's labels and
 // annotations. Unlike a merge patch it leaves nothing old in the spec, and unlike an update it
 // cannot conflict with the agent.
 func replacement(have, want *placement.Work) ([]byte, error) {
@@ -217,5 +217,5 @@ func replacement(have, want *placement.Work) ([]byte, error) {
 	})
 }
 
-// overrideAnnotations are the annotations of a Work that identify overrides.
+// overrideAnnotations are the annotations of a Work with its overrides.
 var overrideAnnotations = []string{placement.AnnotationClusterOverrides, placement.AnnotationOverrides}

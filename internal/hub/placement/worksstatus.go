@@ -33,8 +33,8 @@ type worksStatus struct {
 	resourceStatus
 }
 
-// resourceStatus holds the resources of a member that failed, that were changed there, and that
-// differ and are not applied.
+// resourceStatus holds the failed resources of a member, the drifted ones, and the different but
+// unapplied ones.
 type resourceStatus struct {
 	failed  []placement.FailedPlacement
 	drifted []placement.DriftedPlacement
@@ -121,8 +121,8 @@ func conditionOf(work *placement.Work, kind, failed, pending, waiting string) co
 }
 
 // withEnvelopes adds the hub's knowledge of envelopes. Resources get the name of their envelope,
-// and refused manifests count as not applied. All members lack them alike, so that they make no
-// member less ready.
+// and refused manifests count as not applied. All members lack them alike, so they make no member
+// less ready.
 func (s worksStatus) withEnvelopes(resources selection.Resources) worksStatus {
 	name := func(r *placement.ResourceIdentifier) {
 		if envelope, wrapped := resources.Envelopes[*r]; wrapped {
@@ -152,7 +152,7 @@ func (s worksStatus) withEnvelopes(resources selection.Resources) worksStatus {
 	return s
 }
 
-// failedManifests returns the manifests of a Work whose agent reports them as not compared, not
+// failedManifests returns the manifests of a Work reported by its agent as not compared, not
 // applied or not available.
 func failedManifests(work *placement.Work) (failed []placement.FailedPlacement) {
 	for _, m := range work.Status.ManifestConditions {

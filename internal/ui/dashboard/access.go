@@ -34,8 +34,7 @@ type access struct {
 	More     int
 }
 
-// readAccess reads the access of a member. Of the requests it shows those that the visitor may
-// list.
+// readAccess reads the access of a member. It shows only the requests that the visitor may list.
 func (m *shownMember) readAccess(ctx context.Context, s *Server, v *visitor, record client.Object) error {
 	m.Access = &access{Facts: accessFacts(record)}
 	if expires := view.Expires(record); expires != nil {

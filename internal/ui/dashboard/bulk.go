@@ -15,7 +15,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// mostChanged limits the members that one form changes.
+// mostChanged limits the members changed by one form.
 const mostChanged = rowsOnPage
 
 // bulkChange is the change of one member.
@@ -31,11 +31,11 @@ type bulkChange struct {
 	member client.Object
 }
 
-// bulk is the page that confirms an action, or reports its result.
+// bulk is the page for confirming an action and for its result.
 type bulk struct {
 	Action action
 	Labels string
-	// Changes are the members that change, Refused the other ones.
+	// Changes are the members to change, Refused the other ones.
 	Changes, Refused []bulkChange
 	// Done reports whether the page is the result.
 	Done bool
@@ -104,7 +104,7 @@ func (b *bulk) read(ctx context.Context, v *visitor, name string) bulkChange {
 	return c
 }
 
-// split moves the members that do not change to Refused.
+// split moves the unchanged members to Refused.
 func (b *bulk) split() {
 	b.Changes, b.Refused = partitioned(b.Changes, func(c bulkChange) bool { return c.Refused == "" })
 }
@@ -124,8 +124,8 @@ func (s *Server) confirmBulk(w http.ResponseWriter, r *http.Request, v *visitor)
 	return s.showBulk(w, r, v, b)
 }
 
-// changeBulk applies an action to the members that the visitor has confirmed, each only if it is
-// still as the page showed it.
+// changeBulk applies an action to the confirmed members, each only if it is still as the page
+// showed it.
 func (s *Server) changeBulk(w http.ResponseWriter, r *http.Request, v *visitor) error {
 	b, err := bulkOf(r, v)
 	if err != nil {

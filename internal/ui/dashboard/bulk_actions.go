@@ -18,13 +18,13 @@ import (
 // action is a change of several members at once.
 type action struct {
 	Name, Text, Effect string
-	// verb is the right that the change takes besides patch; empty for none.
+	// verb is the right needed for the change besides patch; empty for none.
 	verb string
 	// decision is the change, except for labels.
 	decision *decision.Decision
 }
 
-// actionLabel is the action that sets and removes labels.
+// actionLabel is the action for setting and removing labels.
 const actionLabel = "label"
 
 // actions are the changes of several members, in the order of their buttons.
@@ -61,7 +61,7 @@ func actionNamed(name string) (action, error) {
 	return action{}, &inputError{fmt.Errorf("the dashboard has no action %q for members: use %s", name, strings.Join(names, ", "))}
 }
 
-// verbs are the rights that the action takes.
+// verbs are the rights needed for the action.
 func (a action) verbs() []string {
 	if a.verb == "" {
 		return []string{"patch"}
@@ -74,8 +74,9 @@ func (a action) missing(resource string) string {
 	return fmt.Sprintf("You need the right to %s %s.", strings.Join(a.verbs(), " and "), resource)
 }
 
-// change is the effect of an action on one member: the lines that go and the lines that come. It
-// returns an error if the action changes nothing. present is the state that the change depends on.
+// change returns the effect of an action on one member: the removed lines and the added lines. It
+// returns an error if the action changes nothing. present is the state on the page; the change
+// depends on it.
 func (a action) change(member client.Object, labels map[string]any) (gone, added []string, present string, err error) {
 	if member.GetDeletionTimestamp() != nil {
 		return nil, nil, "", errors.New("it is leaving the fleet")

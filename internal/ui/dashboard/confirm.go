@@ -13,7 +13,7 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// heldRemoval is a removal that the hub holds back until a user confirms it.
+// heldRemoval is a removal held back by the hub until a user confirms it.
 type heldRemoval struct {
 	// Path is the page of the Bundle or the placement.
 	Path string
@@ -22,8 +22,8 @@ type heldRemoval struct {
 	Value string
 }
 
-// heldFor returns the removal that a Bundle or a placement waits for, if the visitor may confirm
-// it; else nil.
+// heldFor returns the pending removal of a Bundle or a placement, if the visitor may confirm it;
+// else nil.
 func heldFor(ctx context.Context, v *visitor, resource string, o client.Object) (*heldRemoval, error) {
 	_, value := view.HeldRemoval(o)
 	if value == "" {

@@ -1,10 +1,10 @@
 // Package dashboard shows the fleet as pages of a browser: the members and their health, the
 // deliveries, and the registration requests.
 //
-// Its invariant: it shows and does nothing that the visitor may not. It caches the fleet with its
-// own credential. Of the cache it shows the objects that the visitor may list, according to the
-// API server. All other reads, and all changes, use the visitor's credential. It contacts no
-// other host than the API server.
+// Its invariant: it shows and does only what the visitor may see and do. It caches the fleet with
+// its own credential. Of the cache it shows only the objects the visitor may list, according to the
+// API server. All other reads, and all changes, use the visitor's credential. It contacts no other
+// host than the API server.
 package dashboard
 
 import (
@@ -31,10 +31,10 @@ const mostSent = 64 << 10
 type Options struct {
 	// Config reaches the hub, with the credential for reading the fleet.
 	Config *rest.Config
-	// Namespace is the workspace whose objects are shown; empty for all.
+	// Namespace is the only workspace to show; empty for all.
 	Namespace string
-	// TrustedProxies are the networks, separated by commas, of proxies whose header
-	// X-Forwarded-For is trusted. Only a shared dashboard has visitors from other hosts.
+	// TrustedProxies are the networks, separated by commas, of proxies with a trusted header
+	// X-Forwarded-For. Only a shared dashboard has visitors from other hosts.
 	TrustedProxies string
 	// Grafana is the address of the board with the metrics of the fleet; empty for no link to it.
 	Grafana string
@@ -48,12 +48,12 @@ type Server struct {
 	door    door
 	ctx     context.Context // ends the streams
 	streams atomic.Int64
-	// shared reports whether the visitors differ from the account that reads the fleet.
+	// shared reports whether the visitors differ from the account for reading the fleet.
 	shared bool
 }
 
-// NewOwned returns a dashboard for the one user whose credential the config has. Knowing the path
-// returned by Entrance proves to be that user.
+// NewOwned returns a dashboard for the one user with the credential in the config. Knowledge of the
+// path returned by Entrance is the proof of this user.
 func NewOwned(ctx context.Context, options Options) (*Server, error) {
 	s, err := newServer(ctx, &options)
 	if err != nil {
@@ -103,7 +103,7 @@ func newServer(ctx context.Context, options *Options) (*Server, error) {
 	return &Server{options: *options, roll: newRoll(), reader: reader, ctx: ctx}, nil
 }
 
-// checkGrafana returns an error for an address that is no web page.
+// checkGrafana returns an error for an address other than a web page's.
 func checkGrafana(address string) error {
 	if address == "" {
 		return nil
@@ -184,8 +184,8 @@ func bounded(next http.Handler) http.Handler {
 	})
 }
 
-// ready reports whether the fleet has been read. The pages report a kind that is not served, or
-// may not be listed, and such a kind does not block the others.
+// ready reports whether the fleet has been read. An unserved or forbidden kind does not block the
+// others: the pages report it.
 func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 	switch resource, listed := s.roll.unanswered(); {
 	case resource != "":
@@ -264,7 +264,7 @@ func secured(next http.Handler) http.Handler {
 	})
 }
 
-// cached serves files that change only with the program.
+// cached serves files; they change only with the program.
 func cached(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=300")

@@ -18,8 +18,8 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// mayDecide reports whether a visitor may approve and deny objects of a workspace. That needs the
-// verb approve, besides the right to edit them.
+// mayDecide reports whether a visitor may approve and deny objects of a workspace. The visitor
+// needs the verb approve, besides the right to edit them.
 func (s *Server) mayDecide(ctx context.Context, v *visitor, resource, namespace string) (bool, error) {
 	approve, err := v.may(ctx, "approve", resource, namespace)
 	if err != nil || !approve {
@@ -79,11 +79,11 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, v *visitor) erro
 // because returns the visitor's reason for a decision; empty without one.
 func because(r *http.Request) string { return strings.TrimSpace(r.PostFormValue("because")) }
 
-// offer is a decision about a member that a page offers.
+// offer is a decision about a member on a page.
 type offer struct {
 	decision.Decision
 	Text string
-	// Effect is the consequence of a decision that no other decision undoes.
+	// Effect is the consequence of an irreversible decision.
 	Effect string
 	// Refused is the reason why the visitor may not decide; empty if they may.
 	Refused string
@@ -100,7 +100,7 @@ var offers = []offer{
 	{decision.Readmit, "Restore access", "", ""},
 }
 
-// decisionsAbout returns the possible decisions about a member, with the reason for each that the
+// decisionsAbout returns the possible decisions about a member, with the reason for each the
 // visitor may not make.
 func (s *Server) decisionsAbout(ctx context.Context, v *visitor, record client.Object) (decisions []offer, err error) {
 	resource := memberClusters
@@ -138,8 +138,8 @@ func (m *shownMember) With(o offer) any {
 	}{m, o}
 }
 
-// decidable returns the state that a decision about a member depends on: a visitor with an
-// outdated page must decide again.
+// decidable returns the state behind a decision about a member: a visitor with an outdated page
+// must decide again.
 func decidable(record client.Object) string {
 	var values []string
 	for _, d := range decision.OfMember(record) {

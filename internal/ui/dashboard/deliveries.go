@@ -11,8 +11,8 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// deliveredResources are the resources of deliveries: Bundles, the GitRepos and HelmOps that make
-// Bundles, placements and staged update runs.
+// deliveredResources are the resources of deliveries: Bundles, their GitRepos and HelmOps,
+// placements and staged update runs.
 var deliveredResources = []string{bundles, gitRepos, helmOps, clusterPlacements, placements, clusterRuns, runs}
 
 // delivery is an object of these resources.
@@ -37,7 +37,7 @@ type delivering struct {
 	Deliveries []delivery
 }
 
-// deliveries is the view of deliveries. Those that need attention come first.
+// deliveries is the view of deliveries. Deliveries with a problem come first.
 func (s *Server) deliveries(w http.ResponseWriter, r *http.Request, v *visitor) error {
 	found, err := s.list(r, v, deliveredResources...)
 	if err != nil {

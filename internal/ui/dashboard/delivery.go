@@ -37,7 +37,7 @@ type shownDelivery struct {
 	MoreSelections int
 	Number         *int32
 	Unseen         []string
-	// Run is set only for a staged update run, which has no selection of its own.
+	// Run is set only for a staged update run; a run has no selection of its own.
 	Run *shownRun
 	// Runs are the newest staged update runs of a placement; MoreRuns is the number of older ones.
 	Runs     []delivery
@@ -47,9 +47,9 @@ type shownDelivery struct {
 	Source      []sourceFact
 	Bundles     []delivery
 	MoreBundles int
-	// Pause holds the buttons that pause the delivery or deploy it again; nil if there are none.
+	// Pause holds the buttons for pausing the delivery or deploying it again; nil if there are none.
 	Pause *pausable
-	// Held is the removal that the visitor may confirm; nil if there is none.
+	// Held is the removal for the visitor to confirm; nil if there is none.
 	Held *heldRemoval
 }
 
@@ -67,8 +67,8 @@ type target struct {
 	Path string
 	// Diffs are the objects with drift on the member.
 	Diffs []branch
-	// Resources is the index of the snapshot that the member has, and whether it is the latest;
-	// set only for a placement.
+	// Resources is the index of the member's snapshot, and whether it is the latest; set only for a
+	// placement.
 	Resources string
 }
 
@@ -150,8 +150,7 @@ func atMost[T any](n int, all []T) (first []T, more int) {
 	return all[:min(n, len(all))], max(0, len(all)-n)
 }
 
-// ofBundle adds the selections, the consecutive steps of the rollout, and the members that are
-// not ready.
+// ofBundle adds the selections, the consecutive steps of the rollout, and the unready members.
 func (d *shownDelivery) ofBundle(b *fleet.Bundle) {
 	d.Selections, d.Restrictions = targetsOf(b)
 	status, unfinished := &b.Status, 0

@@ -26,7 +26,7 @@ func value(kind, text string) string {
 	return redaction.Text(text)
 }
 
-// detailDiff returns the differences that a Work reports.
+// detailDiff returns the differences reported by a Work.
 func detailDiff(kind string, details []placement.PatchDetail) (differences []difference) {
 	for _, d := range details[:min(mostDifferences, len(details))] {
 		differences = append(differences, difference{d.Path, value(kind, d.ValueInMember), value(kind, d.ValueInHub)})
@@ -34,8 +34,8 @@ func detailDiff(kind string, details []placement.PatchDetail) (differences []dif
 	return differences
 }
 
-// patchDiff returns the fields of a merge patch that undoes a change on a member. The patch has the
-// wanted values only: null removes a field that the Bundle does not have.
+// patchDiff returns the fields of a merge patch to undo a change on a member. The patch has the
+// wanted values only: null removes a field unknown to the Bundle.
 func patchDiff(kind, patch string) (differences []difference) {
 	var fields any
 	if json.Unmarshal([]byte(patch), &fields) != nil {

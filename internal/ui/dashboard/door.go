@@ -102,8 +102,8 @@ func (d *ownersDoor) register(mux *http.ServeMux) {
 	})
 }
 
-// tokenDoor admits visitors whose token the API server knows. A proxy sets the token in a header,
-// or the sign-in page sets it in a cookie.
+// tokenDoor admits visitors with a token known to the API server. A proxy sets the token in a
+// header, or the sign-in page sets it in a cookie.
 type tokenDoor struct {
 	*visitors
 	trusted proxies

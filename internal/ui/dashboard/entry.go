@@ -96,11 +96,11 @@ func (s labelSet) Get(key string) string {
 	return value
 }
 
-// asked is the data that the views show for requests only.
+// asked is the data shown for requests only.
 type asked struct {
 	cluster, clientID, labels string
-	// labels, uid and reason belong to a request that is not granted; a user may decide about it.
-	// decided reports whether a user has.
+	// labels, uid and reason belong to an ungranted request; a user may decide about it. decided
+	// reports whether a user has.
 	uid     types.UID
 	reason  string
 	decided bool
@@ -202,7 +202,7 @@ func changedAt(o client.Object) time.Time {
 	return last
 }
 
-// slim drops the data that no view shows.
+// slim drops the data not shown in any view.
 func slim(o client.Object) client.Object {
 	o.SetManagedFields(nil)
 	switch o := o.(type) {

@@ -14,10 +14,10 @@ import (
 // mostFound limits the objects in the result of a search over all kinds.
 const mostFound = 20
 
-// foundResources are the resources of that search, in the order of its results.
+// foundResources are the resources of the search, in the order of its results.
 var foundResources = append([]string{clusters, memberClusters, requests, tokens}, deliveredResources...)
 
-// finding is the page that finds members, deliveries, requests, tokens and pages by name.
+// finding is the page for finding members, deliveries, requests, tokens and pages by name.
 type finding struct {
 	Query string
 	Pages []link
@@ -46,7 +46,7 @@ var destinations = []link{
 	{"Registration", registrationPath}, {"Create a token", "/tokens/new"},
 }
 
-// find is the page of a search over all kinds, among the objects that the visitor may list.
+// find is the page of a search over all kinds, among the objects the visitor may list.
 func (s *Server) find(w http.ResponseWriter, r *http.Request, v *visitor) error {
 	shown := finding{Query: strings.TrimSpace(r.URL.Query().Get("q"))}
 	for _, page := range destinations {
@@ -70,8 +70,8 @@ func (s *Server) find(w http.ResponseWriter, r *http.Request, v *visitor) error 
 	return s.show(w, r, v, "find", page{Title: "Find", View: "find", Stale: stale, Body: shown})
 }
 
-// nearest returns the entries with a text in their names: the whole name first, then names that
-// begin with it.
+// nearest returns the entries with a text in their names: the whole name first, then names with the
+// text at the start.
 func nearest(entries []*entry, text string) []*entry {
 	lower := strings.ToLower(text)
 	distance := func(e *entry) int {

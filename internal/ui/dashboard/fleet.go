@@ -25,7 +25,7 @@ const (
 	shownNames = 3
 )
 
-// entries returns the entries of some resources that a visitor may see, in the order of their
+// entries returns the entries of some resources as a visitor may see them, in the order of their
 // names. stale holds the reasons why they are incomplete or out of date.
 func (s *Server) entries(ctx context.Context, v *visitor, resources ...string) (all []*entry, stale []string, err error) {
 	return s.seenBy(ctx, v, s.roll.of, resources)
@@ -73,9 +73,9 @@ func merged(a, b []*entry) []*entry {
 }
 
 const (
-	// notShown is the prefix of a message about objects that may not be read.
+	// notShown is the prefix of a message about unreadable objects.
 	notShown = "Not shown: "
-	// outOfDate is the prefix of a message about objects that cannot be read at the moment.
+	// outOfDate is the prefix of a message about objects with a failed read.
 	outOfDate = "This page may be out of date: "
 )
 
@@ -110,15 +110,14 @@ type shown struct {
 	Groups []*group
 	// Plot has the changes of the last hours; nil if a search limits the page.
 	Plot *plot
-	// Unlisted are the resources that the visitor may list nowhere.
+	// Unlisted are the resources the visitor may list nowhere.
 	Unlisted []string
 	// Offers are the actions on members of the table.
 	Offers []bulkOffer
-	// all holds the members that the visitor may see. matching holds the matching ones, in any
-	// state, and tiles the members shown.
+	// all holds the members the visitor may see. matching holds the matching ones, in any state, and
+	// tiles the members shown.
 	all, matching, tiles []*entry
-	// others holds further objects that need attention: requests, Bundles, their sources, and
-	// placements.
+	// others holds further objects with a problem: requests, Bundles, their sources, and placements.
 	others []*entry
 	stale  []string
 	// summary is its text in the browser.
@@ -225,8 +224,8 @@ func (f *shown) render(now time.Time) {
 	f.Groups = slices.SortedFunc(maps.Values(groups), func(a, b *group) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// summarize counts the matching members in each state. It adds their problems, other objects that
-// need attention, and the recent changes.
+// summarize counts the matching members in each state. It adds their problems, other objects with a
+// problem, and the recent changes.
 func (f *shown) summarize(now time.Time) (s summary) {
 	troubles, paths := view.Troubles{}, map[string]string{}
 	for _, e := range f.matching {

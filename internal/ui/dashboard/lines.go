@@ -15,10 +15,10 @@ type listing struct {
 	query
 	// Workspaces are the choices for the visitor.
 	Workspaces []string
-	// matching holds the objects that match the search, in any state.
+	// matching holds the objects of the search, in any state.
 	matching []*entry
 	stale    []string
-	// Unlisted are the resources that the visitor may list nowhere.
+	// Unlisted are the resources the visitor may list nowhere.
 	Unlisted []string
 	// invalid is the error of an invalid query; nil if it is valid.
 	invalid error
@@ -46,7 +46,7 @@ func (l *listing) live(r *http.Request) string { return liveOf(r, digestOf(l.mat
 // lines holds the lines of a table.
 type lines struct {
 	States []count
-	// More is the number of matching objects that are not shown.
+	// More is the number of matching but hidden objects.
 	More  int
 	shown []*entry
 }
@@ -57,8 +57,7 @@ func (l *listing) lines(matching []*entry, order func(a, b *entry) int) lines {
 	return lines{l.counts(matching), more, shown}
 }
 
-// byUrgency orders entries that need attention first, then passing problems, then healthy
-// entries.
+// byUrgency orders entries with a problem first, then passing problems, then healthy entries.
 func byUrgency(a, b *entry) int { return cmp.Compare(urgency(a), urgency(b)) }
 
 func urgency(e *entry) int {

@@ -29,7 +29,7 @@ const (
 	// mostStreams limits the pages with live changes, mostStreamsEach the pages of one visitor.
 	mostStreams     = 1000
 	mostStreamsEach = 100
-	// outdated is the time after which a page reloads if it shows more than is watched.
+	// outdated is the time after which a page reloads if it shows unwatched objects.
 	outdated = time.Minute
 	// mostTiles limits the tiles sent one by one; after more changes the page reloads.
 	mostTiles = 300
@@ -41,8 +41,7 @@ func liveOf(r *http.Request, digest string) string {
 }
 
 // follow returns the address for changes of an object's page, and the reasons why the page may be
-// out of date. A page calls it before it reads the object, so that no change is lost between the
-// two.
+// out of date. A page calls it before it reads the object: no change is then lost between the two.
 func (s *Server) follow(r *http.Request, v *visitor, resources ...string) (live string, stale []string, err error) {
 	all, stale, err := s.entriesNamed(r.Context(), v, strings.TrimPrefix(r.PathValue("namespace")+"/"+r.PathValue("name"), "/"), resources...)
 	return liveOf(r, digestOfAll(all, stale)), stale, err
@@ -133,7 +132,7 @@ func (s *Server) lookAt(have string, v *visitor, name string, resources ...strin
 	})}
 }
 
-// lookAtLines checks the entries of some resources that a visitor may see and searches for.
+// lookAtLines checks the entries of some resources for a visitor's search.
 func (s *Server) lookAtLines(q query, have string, v *visitor, resources ...string) *looker {
 	return &looker{resources, "", reloading(have, func(ctx context.Context) (string, error) {
 		all, stale, err := s.entries(ctx, v, resources...)
@@ -141,8 +140,8 @@ func (s *Server) lookAtLines(q query, have string, v *visitor, resources ...stri
 	})}
 }
 
-// reloading reloads a page when its digest changes. After a while it also reloads the page
-// without a change, because ages grow, and the page may show objects that are not watched.
+// reloading reloads a page when its digest changes. After a while it also reloads the page without
+// a change, because ages grow, and the page may show unwatched objects.
 func reloading(have string, digest func(context.Context) (string, error)) func(context.Context) (*change, error) {
 	began := time.Now()
 	return func(ctx context.Context) (*change, error) {
@@ -155,7 +154,7 @@ func reloading(have string, digest func(context.Context) (string, error)) func(c
 	}
 }
 
-// lookAtTable checks the members that match a query, and the other problems in the fleet.
+// lookAtTable checks the members of a query, and the other problems in the fleet.
 func (s *Server) lookAtTable(q query, have string, v *visitor) *looker {
 	return &looker{fleetResources, "", reloading(have, func(ctx context.Context) (string, error) {
 		f, err := s.look(ctx, v, q)
@@ -179,7 +178,7 @@ type tileChange struct {
 	HTML  string `json:"html"`
 }
 
-// lookAtTiles checks the members that match a query, and the other problems in the fleet.
+// lookAtTiles checks the members of a query, and the other problems in the fleet.
 func (s *Server) lookAtTiles(q query, have string, v *visitor) *looker {
 	var before *shown
 	return &looker{resources: fleetResources, look: func(ctx context.Context) (*change, error) {
@@ -295,7 +294,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request, v *visitor) error 
 			if _, err := s.door.visitor(r); err != nil {
 				return nil // a reconnect is refused
 			}
-			text = nothing // detects a browser that has gone
+			text = nothing // detects a closed browser
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/muster-fleet/muster/internal/process"
 )
 
-// off is the address that switches metrics off.
+// off is the address to switch metrics off.
 const off = "0"
 
 var (
@@ -59,7 +59,7 @@ func (s *Server) metrics() http.Handler {
 }
 
 // serveMetrics serves the metrics at a separate address, out of reach for an Ingress, until the
-// context ends. It listens before it returns, so that a port in use is an error of the start.
+// context ends. It listens before it returns, so a port in use is an error at the start.
 func (s *Server) serveMetrics(ctx context.Context, address string) error {
 	if address == off || address == "" {
 		return nil

@@ -46,7 +46,7 @@ type page struct {
 	Stale []string
 	// Live is the address for changes of the page; empty if it has none.
 	Live string
-	// Crumbs lead back to the lists that have the object of the page.
+	// Crumbs lead back to the lists with the object of the page.
 	Crumbs []link
 	// Status is the HTTP status; zero for 200.
 	Status int
@@ -124,7 +124,7 @@ func (s *Server) show(w http.ResponseWriter, r *http.Request, v *visitor, name s
 	return nil
 }
 
-// compressed wraps a handler and compresses its answers if the browser accepts that.
+// compressed wraps a handler and compresses its answers for browsers with support for it.
 var compressed = func() func(http.Handler) http.HandlerFunc {
 	wrap, err := gzhttp.NewWrapper(gzhttp.CompressionLevel(gzip.BestSpeed))
 	if err != nil {
@@ -133,7 +133,7 @@ var compressed = func() func(http.Handler) http.HandlerFunc {
 	return wrap
 }()
 
-// render sends a page, compressed if the browser accepts that.
+// render sends a page, compressed for browsers with support for it.
 func render(w http.ResponseWriter, r *http.Request, status int, name string, p page) {
 	var text bytes.Buffer
 	if err := templates[name].Execute(&text, p); err != nil {

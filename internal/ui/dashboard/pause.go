@@ -14,11 +14,11 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// pausable holds the buttons that pause a delivery, let it go on, or deploy it again.
+// pausable holds the buttons for pausing, resuming and redeploying a delivery.
 type pausable struct {
 	Path string
 	UID  types.UID
-	// State is the state that the visitor sees: paused or not.
+	// State is the visible state: paused or not.
 	State  string
 	Paused bool
 	// Retries reports whether the delivery can be deployed again.
@@ -32,7 +32,7 @@ type pausable struct {
 // retriable are the resources that can be deployed again.
 var retriable = map[string]bool{bundles: true, gitRepos: true, helmOps: true}
 
-// pauseOf returns the buttons of a delivery; nil for a run, which has none.
+// pauseOf returns the buttons of a delivery; nil for a run.
 func pauseOf(ctx context.Context, v *visitor, resource string, o client.Object) (*pausable, error) {
 	if resource == clusterRuns || resource == runs || o.GetDeletionTimestamp() != nil {
 		return nil, nil

@@ -55,14 +55,14 @@ func happenedTo(o client.Object, now time.Time) (changes []happened) {
 }
 
 // trends counts changes by hour, for each namespace of a resource. It follows the entries of the
-// roll, so that a page need not read all members.
+// inventory, so a page need not read all members.
 type trends map[trendOf]map[int64]perReason
 
-// trendOf identifies the members that a visitor may see together.
+// trendOf identifies the members visible together.
 type trendOf struct{ resource, namespace string }
 
-// add adds the changes of an entry, or takes them away with the sign -1. It drops hours that the
-// plot no longer shows.
+// add adds the changes of an entry, or takes them away with the sign -1. It drops hours no longer
+// in the plot.
 func (t trends) add(e *entry, sign int, now time.Time) {
 	if e == nil || len(e.changes) == 0 {
 		return
@@ -129,7 +129,7 @@ type plotHour struct {
 	Counts perReason
 }
 
-// plotOf returns the plot of all members that a visitor may see, or of one workspace.
+// plotOf returns the plot of all members a visitor may see, or of one workspace.
 func (s *Server) plotOf(ctx context.Context, v *visitor, workspace string, now time.Time) (*plot, error) {
 	sums := map[int64]perReason{}
 	for _, resource := range fleetResources[:2] {

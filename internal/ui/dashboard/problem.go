@@ -17,19 +17,19 @@ import (
 // shownProblem is the page of an error.
 type shownProblem struct {
 	Text string
-	// Missing is the right that the visitor lacks; nil if that is not the problem.
+	// Missing is the missing right of the visitor; nil if the problem is another one.
 	Missing *missingRight
-	// Next is a page that helps further; nil without one.
+	// Next is a page with further help; nil without one.
 	Next *link
 }
 
-// missingRight is a right that the API server requires of a visitor.
+// missingRight is a right required by the API server.
 type missingRight struct{ Verb, Resource, Namespace, user string }
 
 // refused matches the API server's message about a missing right.
 var refused = regexp.MustCompile(`User "([^"]*)" cannot (\S+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)")?`)
 
-// missingOf returns the right that an error reports as missing; nil for other errors, such as the
+// missingOf returns the right reported as missing by an error; nil for other errors, such as the
 // refusal of an admission policy.
 func missingOf(err error) *missingRight {
 	found := refused.FindStringSubmatch(err.Error())

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// proxies are the networks whose header X-Forwarded-For is trusted.
+// proxies are the networks with a trusted header X-Forwarded-For.
 type proxies []netip.Prefix
 
 // proxiesOf returns the proxies of a list such as 10.0.0.0/8,192.168.1.7.

@@ -35,8 +35,8 @@ const (
 
 var groupNames = []string{byWorkspace, byState, byVersion, byLabel}
 
-// query selects the objects of a view, and arranges the members. Its fields are the flags of
-// muster get, as far as that command has them.
+// query selects the objects of a view, and arranges the members. Its fields are the flags of muster
+// get, as far as the command has them.
 type query struct {
 	// Path is the path of the view.
 	Path                             string
@@ -126,7 +126,7 @@ func (q query) limitsMembers() bool {
 	return q.Name+q.Selector+q.State+q.Version+q.Kind+q.Provider != ""
 }
 
-// matching returns the entries that match.
+// matching returns the matching entries.
 func (q *query) matching(all []*entry) (matching []*entry) {
 	for _, e := range all {
 		if q.matches(e) {

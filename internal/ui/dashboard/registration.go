@@ -44,7 +44,7 @@ func (r request) Since() time.Time  { return r.since }
 func (r request) Reason() string    { return r.asked.reason }
 func (r request) TokenName() string { return r.labels.Get(fleet.LabelRegistrationToken) }
 
-// State names requests that a newer one has replaced.
+// State names requests replaced by a newer one.
 func (r request) State() string {
 	if r.asked.superseded {
 		return stateSuperseded
@@ -52,7 +52,7 @@ func (r request) State() string {
 	return r.state
 }
 
-// stateSuperseded is the state of a denied request that a newer one has replaced.
+// stateSuperseded is the state of a denied request after its replacement by a newer one.
 const stateSuperseded = reasons.Superseded
 
 // isSuperseded reports whether a newer request has replaced a request.
@@ -64,9 +64,9 @@ func (r request) Again() bool { return r.asked.decided }
 // waitsForSomebody reports whether a request waits for a decision.
 func waitsForSomebody(e *entry) bool { return e.state == string(fleet.RegistrationPending) }
 
-// byDecision is the order of requests. Waiting requests come first, the oldest of them at the
-// top, so that none moves when another one arrives. The newest denied requests follow, then the
-// granted ones; there are as many as Clusters.
+// byDecision is the order of requests. Waiting requests come first, the oldest of them at the top:
+// none moves when another one arrives. The newest denied requests follow, then the granted ones;
+// there are as many as Clusters.
 func byDecision(a, b *entry) int {
 	rank := func(e *entry) int {
 		switch e.state {
@@ -112,7 +112,7 @@ func (t token) Left() float64 {
 	return max(0, time.Until(ends.Time).Seconds()/ends.Sub(made.Time).Seconds())
 }
 
-// registration is the view of tokens and requests. Objects that need a decision come first.
+// registration is the view of tokens and requests. Objects for a decision come first.
 func (s *Server) registration(w http.ResponseWriter, r *http.Request, v *visitor) error {
 	found, err := s.list(r, v, tokens, requests)
 	if err != nil {
@@ -145,7 +145,7 @@ func (s *Server) registration(w http.ResponseWriter, r *http.Request, v *visitor
 	return s.show(w, r, v, "registration", p.invalidated(found.invalid))
 }
 
-// partitioned returns the elements that meet a condition, and the others.
+// partitioned returns the elements with and without a condition.
 func partitioned[T any](all []T, holds func(T) bool) (with, without []T) {
 	for _, e := range all {
 		if holds(e) {

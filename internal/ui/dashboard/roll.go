@@ -76,8 +76,8 @@ type roll struct {
 // reader waits for changes of some resources.
 type reader struct {
 	resources []string
-	// name is the name of the one object that it shows in full; of others it shows table rows.
-	// Empty if there is none.
+	// name is the name of the only object shown in full; of others it shows table rows. Empty if there
+	// is none.
 	name string
 	// changed is signalled.
 	changed chan struct{}
@@ -174,8 +174,8 @@ func (r *roll) fail(resource string, err error) (changed bool) {
 	return changed
 }
 
-// wake signals the readers that wait for a change of an object, or of all if the name is empty.
-// shown reports whether the object's table row changes. The caller has the lock.
+// wake signals the readers waiting for a change of an object, or of all if the name is empty. shown
+// reports whether the object's table row changes. The caller has the lock.
 func (r *roll) wake(resource, name string, shown bool) {
 	delete(r.sorted, resource)
 	for waits := range r.readers {
@@ -233,7 +233,7 @@ func (r *roll) problem(resource string) error {
 	return nil
 }
 
-// accountError is the API server's answer to the account that reads the fleet.
+// accountError is the API server's answer to the account for reading the fleet.
 type accountError struct {
 	resource string
 	error
@@ -259,7 +259,7 @@ func (r *roll) unanswered() (resource string, listed int) {
 	return resource, listed
 }
 
-// store returns the store that receives the objects of a resource from a reflector.
+// store returns the store for the objects of a resource from a reflector.
 func (r *roll) store(resource string) kubeclient.Events[client.Object] {
 	return kubeclient.Events[client.Object]{
 		Read: func(o any) client.Object { return slim(o.(client.Object)) },

@@ -42,7 +42,7 @@ func (r *roll) ofPlacement(resource, placement string) ([]*entry, error) {
 	}), r.problem(resource)
 }
 
-// runsOfPlacement returns the staged update runs of a placement that the visitor may list.
+// runsOfPlacement returns the staged update runs of a placement for a visitor.
 func (s *Server) runsOfPlacement(ctx context.Context, v *visitor, o client.Object) (seen []*entry, stale []string, err error) {
 	resource := clusterRuns
 	if o.GetNamespace() != "" {

@@ -49,7 +49,7 @@ const (
 )
 
 // stepNames and comparedNames describe the progress of members: for applied resources, and for
-// resources that are only compared.
+// resources compared only.
 var (
 	stepNames = []string{
 		waits: "Waiting for their turn", beingSent: "Next, or blocked",
@@ -80,8 +80,8 @@ func progressOf(conditions []metav1.Condition, onlyCompares bool) (progress, met
 	return done, metav1.Condition{}
 }
 
-// rolloutOf returns the rollout of a placement; nil before it has picked a member. The status
-// names at most some hundreds of the members, with members that need attention first.
+// rolloutOf returns the rollout of a placement; nil before it has picked a member. The status names
+// at most some hundreds of the members, those with a problem first.
 func rolloutOf(kind string, strategy *placement.RolloutStrategy, status *placement.PlacementStatus) *rollout {
 	onlyCompares := strategy.ApplyStrategy != nil && strategy.ApplyStrategy.Type == placement.ApplyReportDiff
 	members, missing := map[progress][]string{}, map[string]metav1.Condition{}
@@ -129,8 +129,8 @@ func rolloutOf(kind string, strategy *placement.RolloutStrategy, status *placeme
 	return r
 }
 
-// verdictOf describes the waiting members and their reasons. Besides the listed members it uses
-// the condition of the placement itself, because that covers members that have yet to lose it.
+// verdictOf describes the waiting members and their reasons. Besides the listed members it uses the
+// condition of the placement itself: the condition covers members before their removal.
 func verdictOf(members map[progress][]string, missing map[string]metav1.Condition, total int, strategy *placement.RolloutStrategy,
 	started *metav1.Condition) string {
 	waiting, blocking := members[waits], slices.Concat(members[sent], members[beingSent])
@@ -177,7 +177,7 @@ func named(names []string, missing map[string]metav1.Condition) string {
 	return text
 }
 
-// ruleOf describes the number of members that may change at a time.
+// ruleOf describes how many members may change at a time.
 func ruleOf(strategy *placement.RolloutStrategy) string {
 	most, surge := "25%", "25%"
 	if c := strategy.RollingUpdate; c != nil {

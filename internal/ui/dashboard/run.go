@@ -35,7 +35,7 @@ type shownRun struct {
 	Placement link
 	Version   string
 	Stages    []view.Stage
-	// Approval is the approval that the run waits for; nil without one.
+	// Approval is the pending approval of the run; nil without one.
 	Approval *stageApproval
 }
 
@@ -50,7 +50,7 @@ type stageApproval struct {
 	Refused string
 }
 
-// ofRun adds the stages of a run, and the approval that it waits for.
+// ofRun adds the stages of a run, and its pending approval.
 func (d *shownDelivery) ofRun(ctx context.Context, v *visitor, resource string, run view.Run) error {
 	placed := &placement.ClusterResourcePlacement{}
 	placed.Name = run.Spec.PlacementName

@@ -24,15 +24,15 @@ type selection struct {
 	KeptOff bool
 }
 
-// criterion is a condition on a member. Link is the view of the members that meet it; empty if
-// there is no such view.
+// criterion is a condition on a member. Link is the view of the matching members; empty if there is
+// no such view.
 type criterion struct {
 	Text string
 	Link template.URL
 }
 
-// labelled returns the criterion of a label selector, in a workspace, or in the fleet if that is
-// empty. Visitors can change the selector in its view and see the selected members as they type.
+// labelled returns the criterion of a label selector, in a workspace, or in the whole fleet.
+// Visitors can change the selector in its view and see the selected members as they type.
 func labelled(selector *metav1.LabelSelector, namespace string) criterion {
 	parsed, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
@@ -71,8 +71,8 @@ func criteriaOf(namespace, cluster string, selector *metav1.LabelSelector, group
 	return criteria
 }
 
-// targetsOf returns the selections of a Bundle, and its restrictions. The first selection that
-// matches a Cluster counts, and one of the restrictions must match it, too.
+// targetsOf returns the selections of a Bundle, and its restrictions. The first matching selection
+// of a Cluster counts, and one of the restrictions must match it, too.
 func targetsOf(b *fleet.Bundle) (targets, restrictions []selection) {
 	for _, t := range b.Spec.Targets {
 		targets = append(targets,

@@ -61,7 +61,7 @@ func (d *shownDelivery) ofHelmOp(op *fleet.HelmOp, related []client.Object) {
 	d.ofTargets(&fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: op.Namespace}, Spec: op.Spec.BundleSpec})
 }
 
-// addFacts adds the facts that are known.
+// addFacts adds the known facts.
 func (d *shownDelivery) addFacts(facts ...sourceFact) {
 	for _, one := range facts {
 		if one.Value != "" || !one.Since.IsZero() {

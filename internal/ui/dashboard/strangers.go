@@ -22,7 +22,7 @@ const (
 )
 
 // strangers limits the reviews of unknown tokens at the API server. Visitors cannot make the
-// dashboard flood it, and no address can use up the reviews that others need to sign in.
+// dashboard flood it, and no address can use up the reviews of others.
 type strangers struct {
 	all, further flowcontrol.RateLimiter
 

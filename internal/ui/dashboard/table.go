@@ -43,7 +43,7 @@ func factsOf(o client.Object, labels labelSet) *facts {
 	return f
 }
 
-// providerLabels are the labels of a member that name its provider, the first one with priority.
+// providerLabels are the labels with the provider of a member, the first one with priority.
 var providerLabels = []string{"provider.cattle.io", "provider"}
 
 // column is a column of the table of members. Its value is a text, a time or a state.
@@ -54,7 +54,7 @@ type column struct {
 	compare     func(a, b *entry) int
 }
 
-// columnName is the column that each table has.
+// columnName is the column of every table.
 const columnName = "name"
 
 // byText returns a column with a text.
@@ -119,7 +119,7 @@ func compareVersions(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// digits returns the number of digits that a text begins with.
+// digits returns the number of digits at the start of a text.
 func digits(text string) int {
 	return len(text) - len(strings.TrimLeft(text, "0123456789"))
 }
@@ -165,7 +165,7 @@ func (t *tabled) members() (members []*entry) {
 	return members
 }
 
-// choosable is a column that a visitor may show.
+// choosable is a column for a visitor to show.
 type choosable struct {
 	*column
 	Shown bool
@@ -194,7 +194,7 @@ func (q *query) shownColumns() (shown []*column) {
 	return shown
 }
 
-// table returns a page of the table of some members, which are in the order of their names.
+// table returns a page of the table of some members, in the order of their names.
 func (q query) table(members []*entry) (t tabled) {
 	sorted := slices.Clone(members)
 	key, descending := strings.CutPrefix(cmp.Or(q.Sort, columnName), "-")

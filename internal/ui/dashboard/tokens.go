@@ -111,8 +111,8 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request, v *visitor) error
 	})
 }
 
-// lookAtToken returns the requests with a token that the visitor may list. digest changes with
-// them, and with the token.
+// lookAtToken returns the requests with a token for a visitor. digest changes with them, and with
+// the token.
 func (s *Server) lookAtToken(ctx context.Context, v *visitor, namespace, name string) (
 	digest string, stale []string, used []*entry, err error) {
 	token, stale, err := s.entriesNamed(ctx, v, namespace+"/"+name, tokens)

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// unlisted returns the resources that a visitor may list in no workspace that the dashboard knows.
-// An empty list of them says nothing about the fleet.
+// unlisted returns the resources a visitor may list in no known workspace. An empty list of them
+// says nothing about the fleet.
 func (s *Server) unlisted(ctx context.Context, v *visitor, resources ...string) (unlisted []string, err error) {
 	for _, resource := range resources {
 		every, err := v.may(ctx, "list", resource, "")

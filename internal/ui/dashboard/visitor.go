@@ -34,8 +34,8 @@ const (
 	// askedAtOnce limits the concurrent queries about workspaces, for one page of a visitor
 	// without the right to list in all.
 	askedAtOnce = 16
-	// mostVisitors limits the visitors whose tokens and rights are kept. forgotten is the time
-	// after which an absent visitor is dropped.
+	// mostVisitors limits the cached visitors with their tokens and rights. forgotten is the time
+	// before an absent visitor is dropped.
 	mostVisitors = 1000
 	forgotten    = time.Hour
 	// anonymous is the API server's name for requests without a credential.
@@ -57,7 +57,7 @@ type visitor struct {
 	renewed time.Time
 }
 
-// newVisitor returns the user whose credential a config has. If the API server does not know the
+// newVisitor returns the user with the credential of a config. If the API server does not know the
 // user, its error is returned.
 func newVisitor(ctx context.Context, config *rest.Config, mapper meta.RESTMapper) (*visitor, error) {
 	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
@@ -111,8 +111,8 @@ func (v *visitor) may(ctx context.Context, verb, resource, namespace string) (bo
 	return review.Status.Allowed, nil
 }
 
-// seen returns the entries that the visitor may list: all, or the entries of allowed workspaces.
-// It returns an error if a review fails.
+// seen returns the entries the visitor may list: all, or the entries of allowed workspaces. It
+// returns an error if a review fails.
 func (v *visitor) seen(ctx context.Context, resource string, entries []*entry) ([]*entry, error) {
 	every, err := v.may(ctx, "list", resource, "")
 	if err != nil || every {
@@ -229,8 +229,7 @@ func (vs *visitors) remembered() (n int) {
 	return len(vs.known)
 }
 
-// forget drops visitors whose token has ended, or who have been absent for long. The caller has
-// the lock.
+// forget drops visitors with an expired token, or after a long absence. The caller has the lock.
 func (vs *visitors) forget() {
 	now := vs.clock.Now()
 	maps.DeleteFunc(vs.known, func(_ [sha256.Size]byte, w *welcomed) bool { return w.isForgotten(now) })

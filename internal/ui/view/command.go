@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// JoinCommand returns the shell command that registers a cluster with a registration token. Every
+// JoinCommand returns the shell command to register a cluster with a registration token. Every
 // holder of the command can register as the token allows.
 func JoinCommand(token, hubURL string, hubCA []byte, clientID string) string {
 	return CommandLine("muster join", "--token", token, "--hub-url", hubURL, "--hub-ca", base64.StdEncoding.EncodeToString(hubCA),
@@ -14,7 +14,7 @@ func JoinCommand(token, hubURL string, hubCA []byte, clientID string) string {
 }
 
 // CommandLine returns a shell command with flags and values. It omits flags with an empty value.
-// For a flag that ends with =, the value follows directly.
+// For a flag with a final =, the value follows directly.
 func CommandLine(command string, flags ...string) string {
 	for ; len(flags) > 0; flags = flags[2:] {
 		switch flag, value := flags[0], flags[1]; {

@@ -15,7 +15,7 @@ import (
 // fewAtOnce is the page size for large objects.
 const fewAtOnce = 20
 
-// large lists the kinds of objects that may hold deliveries, or as much data: up to 1.5 MiB each.
+// large lists the kinds of objects with deliveries, or as much data: up to 1.5 MiB each.
 var large = []string{"Work", "Bundle", "BundleDeployment", "Content", "ResourceEnvelope", "ClusterResourceEnvelope", "Secret", "ConfigMap"}
 
 // isLarge reports whether a list has large objects, whatever its Go type.

@@ -15,11 +15,11 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// asked matches the end of a message that requests the confirmation of a removal. The text before
-// it may quote tenants.
+// asked matches the end of a message with a request to confirm a removal. The text before it may
+// quote tenants.
 var asked = regexp.MustCompile(` ` + regexp.QuoteMeta(fleet.AnnotationConfirmRemoval) + `=([0-9a-f]{8})$`)
 
-// HeldRemoval returns the message about a removal that a Bundle or a placement waits for a user to
+// HeldRemoval returns the message of a Bundle or a placement about a removal that a user must
 // confirm. value is the confirming value of the annotation muster/confirm-removal. Both are empty
 // if the object does not wait for a confirmation.
 func HeldRemoval(o client.Object) (message, value string) {

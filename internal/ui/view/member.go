@@ -33,8 +33,7 @@ func memberState(record client.Object, status membership.Status) string {
 	return string(status.Agent)
 }
 
-// whyOfMember is Why for a member, which a user may have quarantined, paused, cordoned or tainted
-// besides.
+// whyOfMember is Why for a member; it adds a quarantine, pause, cordon or taint by a user.
 func whyOfMember(record client.Object, status membership.Status, message string, now time.Time) string {
 	var causes []string
 	if reason, explanation, since := membership.QuarantineShown(record); reason != "" {

@@ -15,10 +15,10 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// lookedAt is the number of unready Clusters whose deployment of a Bundle is read.
+// lookedAt limits the unready Clusters whose deployment of a Bundle is read.
 const lookedAt = 3
 
-// gathering reads the objects related to another one that may explain its problems.
+// gathering reads related objects, to explain the problems of another one.
 type gathering struct {
 	client.Client
 	ctx     context.Context
@@ -35,8 +35,8 @@ type listed struct {
 }
 
 // Related returns the objects related to an object, and the errors of failed reads. It reads only
-// that object's relatives, however large the fleet is. The exception is a Cluster without an agent:
-// Related then reads all requests of its workspace.
+// the relatives of the object, however large the fleet is. The exception is a Cluster without an
+// agent: Related then reads all requests of its workspace.
 func Related(ctx context.Context, c client.Client, subject client.Object) (objects []client.Object, unseen []error) {
 	g := &gathering{Client: c, ctx: ctx, listed: map[string]listed{}}
 	g.relate(subject)

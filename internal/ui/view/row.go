@@ -38,16 +38,16 @@ const (
 	StateNotReady = "NotReady"
 	StateLeaving  = "Leaving"
 	StateDeleting = "Deleting"
-	// StateQuarantined is a member that may only send heartbeats and report.
+	// StateQuarantined is a member with the single right to send heartbeats and reports.
 	StateQuarantined = reasons.Quarantined
 	StateNew         = "New" // the hub has not reconciled it yet
 
-	// StateUsedUp is a token that registers no further Cluster.
+	// StateUsedUp is a token at its limit of Clusters.
 	StateUsedUp = "UsedUp"
 
-	// StateWaitingForApproval is a Bundle with a change that a user has to confirm.
+	// StateWaitingForApproval is a Bundle with a change for a user to confirm.
 	StateWaitingForApproval = "WaitingForApproval"
-	// StateWaitingForRun is a placement that only a staged update run changes.
+	// StateWaitingForRun is a placement changed only by a staged update run.
 	StateWaitingForRun = "WaitingForRun"
 )
 
@@ -70,7 +70,7 @@ var (
 	ApprovalColumns  = []string{"NAME", "KIND", columnState, "RUN", "STAGE", "AGE"}
 )
 
-// Columns that all tables have.
+// Columns of all tables.
 const (
 	columnState = "STATE"
 	columnWhy   = "WHY"
@@ -197,9 +197,9 @@ func Expires(record client.Object) *metav1.Time {
 	return nil
 }
 
-// lastSeen returns the age of the heartbeat in a membership object. In a large fleet that may be
-// many minutes while the member is healthy, so lastSeen returns "online" for an online member. For
-// a leaving member the hub reports no such state.
+// lastSeen returns the age of the heartbeat in a membership object. In a large fleet the last write
+// may be many minutes old while the member is healthy, so lastSeen returns "online" for an online
+// member. For a leaving member the hub reports no such state.
 func lastSeen(record client.Object, status membership.Status, at, now time.Time) string {
 	if record.GetDeletionTimestamp() == nil && (status.Agent == membership.AgentOnline || status.Agent == membership.AgentUnhealthy) {
 		return "online"
@@ -215,8 +215,8 @@ func bundleRow(bundle *fleet.Bundle, now time.Time) []string {
 	return []string{NameOf(bundle), state, Or(bundle.Status.Display.ReadyClusters), Since(bundle.CreationTimestamp.Time, now), message}
 }
 
-// bundleState returns the state of a Bundle that is not ready. For waiting states the condition
-// has more than Rancher Fleet's field: it names whom the Bundle waits for.
+// bundleState returns the state of an unready Bundle. For waiting states, the condition has more
+// than Rancher Fleet's field: it names the other Bundle.
 func bundleState(bundle *fleet.Bundle) string {
 	switch reason := kube.ReasonOf(bundle.Status.Conditions, fleet.ConditionReady); reason {
 	case reasons.TakeoverHeld, reasons.RemovalHeld:

@@ -13,7 +13,7 @@ import (
 	"github.com/muster-fleet/muster/internal/fleet/updaterun"
 )
 
-// States of staged update runs and of their approval requests that have no reason of their own.
+// States of staged update runs and of their approval requests without a reason of their own.
 const (
 	StateAwaitsApproval = "AwaitsApproval"
 	StatePending        = "Pending"
@@ -42,8 +42,8 @@ func RunOf(o client.Object) (Run, bool) {
 // Ended reports whether a run has succeeded or failed, or could not be initialized for good.
 func (r Run) Ended() bool { return updaterun.Ended(*r.Status) }
 
-// Awaited returns the stage whose approval a run waits for, and the name of its approval request;
-// empty if it waits for none.
+// Awaited returns the stage of a run that waits for approval, and the name of its approval request;
+// empty if there is none.
 func (r Run) Awaited() (stage, request string) {
 	if r.Ended() || r.Spec.State == placement.StateStop || r.GetDeletionTimestamp() != nil {
 		return "", ""
@@ -67,7 +67,7 @@ type Stage struct {
 	Updated, All int
 	// State is the reason of the stage without its prefix; StateNew if the stage has not begun.
 	State, Message string
-	// Request is the approval request that the stage waits for; empty if it waits for none.
+	// Request is the approval request of the waiting stage; empty if there is none.
 	Request string
 }
 

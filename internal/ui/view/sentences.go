@@ -20,7 +20,7 @@ func Healthy(total int) string {
 // NoneFound returns the sentence for an empty list of objects.
 func NoneFound(kind string) string { return "No " + kind + " found." }
 
-// NoApprovalDue returns the sentence for a staged update run that waits for no approval.
+// NoApprovalDue returns the message for a staged update run without a pending approval.
 func NoApprovalDue(o client.Object) string {
 	return fmt.Sprintf("%s does not wait for an approval, its state is %s", Title(o), State(o))
 }

@@ -9,7 +9,7 @@ import (
 type Severity int
 
 const (
-	// SeverityWaiting is a state that passes by itself, or with the decision of a user.
+	// SeverityWaiting is a state that passes by itself, or after a decision of a user.
 	SeverityWaiting Severity = iota
 	// SeverityOK is the state of an object without a problem.
 	SeverityOK
@@ -17,8 +17,8 @@ const (
 	SeverityProblem
 )
 
-// statesOK and statesWithProblem are the states of all tables that do not wait. A state of the form
-// Not... or Err... has a problem, too.
+// statesOK and statesWithProblem are the states of all tables, except waiting ones. A state of the
+// form Not... or Err... has a problem, too.
 var (
 	statesOK          = []string{StateReady, "Available", "Granted", StateApproved, "Succeeded", "Online"}
 	statesWithProblem = []string{

@@ -33,7 +33,8 @@ func (n *Node) add(name, state string) *Node {
 }
 
 // Tree returns a member with its objects on the hub: namespace, identity, report, heartbeat and
-// deliveries. A note stands in place of an object that does not exist or is hidden from the client.
+// deliveries. A note stands in place of an object if the object is missing, or hidden from the
+// client.
 func Tree(ctx context.Context, c client.Client, record client.Object) *Node {
 	return (&gathering{Client: c, ctx: ctx, listed: map[string]listed{}}).tree(record)
 }
@@ -73,7 +74,7 @@ func (g *gathering) tree(record client.Object) *Node {
 	return root
 }
 
-// addNamed adds the identity named by a MemberCluster. The agent began with a token of that
+// addNamed adds the identity named by a MemberCluster. The agent began with a token of this
 // identity.
 func (g *gathering) addNamed(root *Node, record client.Object) {
 	mc, ok := record.(*clusterv1beta1.MemberCluster)
@@ -114,7 +115,7 @@ func (g *gathering) read(o client.Object, namespace, name string, state func() s
 	return state()
 }
 
-// Absent returns the note in place of an object that was not read.
+// Absent returns the note in place of an unread object.
 func Absent(err error) string {
 	switch {
 	case kube.NotServed(err):

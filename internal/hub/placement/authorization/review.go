@@ -1,6 +1,6 @@
 // Package authorization checks the rights of authors on the hub. A placement's author needs read
 // rights; an override's or envelope's author needs write rights. The author of an object is the
-// user who last changed its spec or data.
+// last user to change its spec or data.
 //
 // An admission policy of the hub's chart stores the author in annotations. This package reads
 // them, sends SubjectAccessReviews to the API server, and writes nothing. Its invariant: a failed
@@ -70,8 +70,8 @@ func (r Right) String() string {
 	return text
 }
 
-// UnansweredError reports that the rights of an author are unknown: the API server was
-// unreachable, or one of its authorizers did not answer.
+// UnansweredError reports unknown rights of an author: the API server was unreachable, or one of
+// its authorizers did not answer.
 type UnansweredError struct{ cause error }
 
 // Unanswered returns an UnansweredError with a cause.
@@ -123,7 +123,7 @@ func (r *Reviewer) AllowsEverything(ctx context.Context, author author.Author) b
 func (r *Reviewer) Allows(ctx context.Context, author author.Author, right Right) (bool, error) {
 	if r.AllowsEverything(ctx, author) {
 		return true, nil
-	} // a failed review fails again below, unless an authorizer that does answer allows the right
+	} // a failed review fails again below, unless an answering authorizer allows the right
 	asked := question{
 		author: author, verb: right.verb(), resource: right.Resource.GroupResource(), namespace: right.Namespace, name: right.Name,
 	}

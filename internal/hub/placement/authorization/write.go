@@ -18,15 +18,15 @@ const (
 	roles, clusterRoles                     = "roles", "clusterroles"
 )
 
-// UnknownResource stands for a kind that the hub does not serve. It needs the right to all
-// resources of the group, because discovery cannot tell the resource of the kind.
+// UnknownResource stands for an unserved kind. It needs the right to all resources of the group,
+// because discovery cannot tell the resource of the kind.
 func UnknownResource(kind schema.GroupVersionKind) schema.GroupVersionResource {
 	return kind.GroupVersion().WithResource(anything)
 }
 
-// ToCreate returns the rights needed for an object that may exist already: to create and to
-// update it. The rights cover all objects of the resource in the namespace. An envelope of many
-// objects therefore needs few rights.
+// ToCreate returns the rights needed for an object that may exist already: to create and to update
+// it. The rights cover all objects of the resource in the namespace. An envelope of many objects
+// therefore needs few rights.
 func ToCreate(resource schema.GroupVersionResource, o *unstructured.Unstructured) []Right {
 	return append([]Right{
 		{Verb: "create", Resource: resource, Namespace: o.GetNamespace()}, {Verb: "update", Resource: resource, Namespace: o.GetNamespace()},
@@ -49,9 +49,9 @@ func ToDelete(resource schema.GroupVersionResource, o *unstructured.Unstructured
 // of RBAC from objects in its own group.
 var grantingGroups = []string{rbacv1.GroupName, "authorization.openshift.io"}
 
-// toGrant returns the rights that Kubernetes requires to write or bind a Role with more rights
-// than the user has. In Kubernetes, users with these rights themselves need no escalate and bind;
-// here they do.
+// toGrant returns the rights required by Kubernetes to write or bind a Role with more rights than
+// the user has. In Kubernetes, users with these rights themselves need no escalate and bind; here
+// they do.
 func toGrant(resource schema.GroupVersionResource, o *unstructured.Unstructured, anyRole bool) []Right {
 	if !slices.Contains(grantingGroups, resource.Group) {
 		return nil
@@ -93,7 +93,7 @@ func toBind(o *unstructured.Unstructured, anyRole bool) []Right {
 	return all
 }
 
-// Missing returns the first right that an author lacks; nil if the author has all of them. The
+// Missing returns the first missing right of an author; nil if the author has all of them. The
 // right to all objects of a resource covers each of them.
 func (r *Reviewer) Missing(ctx context.Context, author author.Author, rights []Right) (*Right, error) {
 	for i := range rights {

@@ -33,7 +33,7 @@ type Override struct {
 	placement  *placement.PlacementRef
 	selectors  []placement.ResourceSelector
 	policy     *placement.OverridePolicy
-	// Author is the user whose rights limit the changes of the override, if HasAuthor.
+	// Author is the user with the rights for the changes of the override, if HasAuthor.
 	Author    author.Author
 	HasAuthor bool
 }
@@ -72,9 +72,9 @@ func (o Override) SameAuthor(other Override) bool {
 // version returns the name of the override with its number of spec changes, as tools expect.
 func (o Override) version() string { return fmt.Sprintf("%s-%d", o.Name, max(o.generation-1, 0)) }
 
-// For reports whether the override applies to a placement. An override without a placement
-// applies to all. A ResourceOverride also applies to the ResourcePlacement of that name in its
-// namespace: scope has a default, so Cluster may not be the author's choice.
+// For reports whether the override applies to a placement. An override without a placement applies
+// to all. A ResourceOverride also applies to the ResourcePlacement of this name in its namespace:
+// scope has a default, so the author may not have chosen Cluster.
 func (o Override) For(of types.NamespacedName) bool {
 	switch {
 	case o.placement == nil:
@@ -87,7 +87,7 @@ func (o Override) For(of types.NamespacedName) bool {
 	return of.Namespace == o.Namespace
 }
 
-// Placements returns the placements that the override may name; none if it applies to all.
+// Placements returns the placements the override may apply to; none if it applies to all.
 func (o Override) Placements() (keys []types.NamespacedName) {
 	if o.placement == nil {
 		return nil
@@ -132,7 +132,7 @@ type compiled struct {
 	standing Standing
 }
 
-// Choose returns the overrides that apply to a placement and select an object of it.
+// Choose returns the overrides of a placement with a match among its objects.
 func Choose(overrides []Override, key types.NamespacedName, objects []*unstructured.Unstructured) Set {
 	var set Set
 	for _, o := range overrides {

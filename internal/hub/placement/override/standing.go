@@ -20,7 +20,7 @@ type Standing struct {
 	Reason, Message string
 }
 
-// Review returns the overrides that are not ignored, with their standing.
+// Review returns the effective overrides, with their standing.
 func (s Set) Review(review func(Override) (Standing, error)) (Set, error) {
 	counted := make(Set, 0, len(s))
 	for _, o := range s {
@@ -70,9 +70,8 @@ func (o Override) Rights(objects []*unstructured.Unstructured,
 	return rights, nil
 }
 
-// changes returns the effects of the rules on the selected objects. A patch may point a binding
-// to another role unless it changes subjects and metadata only. A rule that cannot be applied
-// counts as a patch.
+// changes returns the effects of the rules on the selected objects. A patch may point a binding to
+// another role unless it changes subjects and metadata only. An invalid rule counts as a patch.
 func (o Override) changes() (patches, deletes, anyRole bool) {
 	if o.policy == nil {
 		return true, false, true

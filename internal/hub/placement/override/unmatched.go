@@ -18,7 +18,7 @@ func (o Override) Names() bool { return o.placement != nil }
 // maxUnmatched is the maximum number of selectors in a message.
 const maxUnmatched = 3
 
-// Unmatched describes the overrides that name a placement and select no object of it, sorted.
+// Unmatched describes the overrides for a placement without a matching object, sorted.
 func Unmatched(overrides []Override, placement types.NamespacedName, objects []*unstructured.Unstructured) (sentences []string) {
 	for _, o := range overrides {
 		selects := func(object *unstructured.Unstructured) bool { return o.Selects(identify(object)) }
@@ -37,7 +37,7 @@ func Unmatched(overrides []Override, placement types.NamespacedName, objects []*
 	return sentences
 }
 
-// Unselected describes the overrides that name their placement and select none of its members.
+// Unselected describes the overrides for their placement without a matching member.
 func (s Set) Unselected(members []Member) (sentences []string) {
 	for _, o := range s {
 		selects := func(m Member) bool {

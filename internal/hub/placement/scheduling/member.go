@@ -27,7 +27,7 @@ type Member struct {
 	// MoreNamespaces reports whether it has others.
 	Namespaces     map[string]string
 	MoreNamespaces bool
-	// AdmittedNamespaces are the namespaces whose ResourcePlacements the member admits;
+	// AdmittedNamespaces are the namespaces of the ResourcePlacements admitted by the member;
 	// AnyNamespace stands for all.
 	AdmittedNamespaces []string
 	// Leaving: the membership object is being deleted or revoked, and the agent decides about

@@ -44,16 +44,15 @@ func (r Result) Picked() []Decision {
 	return picked
 }
 
-// Only returns the result for the members that already have the placement: no other is picked.
+// Only returns the result for the members with the placement already: no other member is picked.
 func (r Result) Only(bound map[string]bool) Result {
 	r.Decisions = slices.DeleteFunc(r.Decisions, func(d Decision) bool { return d.Member == nil || !bound[d.Member.Namespace] })
 	r.Wanted = len(r.Picked())
 	return r
 }
 
-// Pick decides on every member. bound holds the member namespaces that already have the
-// placement. policyChanged reports whether another policy picked them, so that required terms
-// apply to them, too.
+// Pick decides on every member. bound holds the member namespaces with the placement already.
+// policyChanged reports whether another policy picked them: required terms then apply to them, too.
 func (p *Policy) Pick(members []*Member, bound map[string]bool, policyChanged bool) Result {
 	decisions := map[string]*Decision{}
 	var candidates, keep []*Member
@@ -138,7 +137,7 @@ func (d *Decision) pick(message string) {
 	d.Picked, d.Reason, d.Message = true, reasons.Scheduled, message
 }
 
-// keep picks a member with the placement, and notes an obstacle that would exclude other members.
+// keep picks a member with the placement, and notes an obstacle for other members.
 func (d *Decision) keep(obstacle Obstacle) {
 	if d.pick(""); obstacle != (Obstacle{}) {
 		d.Reason, d.Message = reasons.Kept, "picked before and stays so; now it would not be picked: "+obstacle.Message
@@ -155,7 +154,7 @@ func (p *Policy) pickN(decisions map[string]*Decision, keep, candidates []*Membe
 	best := func(a, b *Member) int {
 		return cmp.Or(cmp.Compare(decisions[b.Name].Score, decisions[a.Name].Score), strings.Compare(b.Name, a.Name))
 	}
-	// If there are too many, members that would not be picked now lose the placement first.
+	// If there are too many, members not picked now lose the placement first.
 	slices.SortFunc(keep, func(a, b *Member) int {
 		return cmp.Or(strings.Compare(decisions[b.Name].Reason, decisions[a.Name].Reason), best(a, b)) // Scheduled before Kept
 	})

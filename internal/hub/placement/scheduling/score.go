@@ -33,8 +33,8 @@ func (p preference) value(m *Member) value {
 	return value{applies: true, number: quantity.AsApproximateFloat64()}
 }
 
-// scores returns the sums of the weights of the preferences that apply to each member. A sorter
-// gives a part of the weight, by the distance of the member to the worst one.
+// scores returns the sums of the weights of each member's matching preferences. A sorter gives a
+// part of the weight, by the distance of the member to the worst one.
 func (p *Policy) scores(members []*Member) []int {
 	sums := make([]float64, len(members))
 	values := make([]value, len(members))

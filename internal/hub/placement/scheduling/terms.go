@@ -74,7 +74,7 @@ func compileLabels(selector *metav1.LabelSelector, path string) (labels.Selector
 // it is no miss.
 const unreported = "it does not report "
 
-// miss returns the requirement of a term that a member does not meet; "" if it meets all.
+// miss returns the unmet requirement of a term for a member; "" if it meets all.
 func (t term) miss(m *Member) string {
 	if !t.labels.Matches(labels.Set(m.Labels)) {
 		return fmt.Sprintf("its labels do not match %q", t.labels.String())

@@ -59,8 +59,8 @@ func NewCauses(live client.Reader, user types.NamespacedName, selectors []placem
 	return &Causes{live: live, user: user, selectors: selectors, namespaces: map[string]lookup{}}
 }
 
-// Of returns the Cause for an object that is no longer selected. Without a Cause it returns the
-// unknown fact.
+// Of returns the Cause for a no longer selected object. Without a Cause it returns the unknown
+// fact.
 func (c *Causes) Of(ctx context.Context, was placement.ResourceIdentifier) (cause Cause, unknown string) {
 	if !slices.ContainsFunc(c.selectors, func(s placement.ResourceSelector) bool { return c.means(s, was) }) {
 		return SelectorsChanged, ""

@@ -30,11 +30,9 @@ type Resources struct {
 	Objects []*unstructured.Unstructured
 	// Envelopes has the envelope of each wrapped resource.
 	Envelopes map[placement.ResourceIdentifier]placement.EnvelopeIdentifier
-	// Refused holds the manifests in envelopes that cannot be placed. The time of their
-	// conditions is not set.
+	// Refused holds the invalid manifests in envelopes. The time of their conditions is not set.
 	Refused []placement.FailedPlacement
-	// Withheld holds the objects in envelopes that are left out because of the rights of the
-	// envelopes' authors.
+	// Withheld holds the objects in envelopes omitted because of the rights of the envelopes' authors.
 	Withheld []WithheldObject
 }
 
@@ -140,7 +138,8 @@ func (s *Selector) unwrap(envelope *unstructured.Unstructured, mayWrap MayWrap, 
 	return nil
 }
 
-// parseManifest decodes a manifest. The problem never quotes the manifest, which may be a Secret.
+// parseManifest decodes a manifest. The problem never quotes the manifest, because it may be a
+// Secret.
 func parseManifest(value any) (wrapped *unstructured.Unstructured, problem string) {
 	wrapped = &unstructured.Unstructured{Object: map[string]any{}}
 	fields, ok := value.(map[string]any)

@@ -113,18 +113,18 @@ func ofController(entry metav1.ManagedFieldsEntry) bool {
 	return slices.Contains(controllerManagers, entry.Manager)
 }
 
-// trimmedBy is the manager in the only entry of an object that lost what its cluster assigned. A
-// relist hands such an object out again.
+// trimmedBy is the manager in the only entry of an object after its cluster's values were removed.
+// A relist hands such an object out again.
 const trimmedBy = "muster-trimmed"
 
 func isTrimmed(o *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(o.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == trimmedBy })
 }
 
-// trim removes the managed fields from an object kept in memory. Before, it removes what they show
-// as assigned by the cluster. For a PersistentVolumeClaim it keeps the names of the controllers
-// that created it. The creator sets the access modes; the controller that binds the volume does
-// not.
+// trim removes the managed fields from an object kept in memory. Before, it removes the fields
+// assigned by the cluster according to the managed fields. For a PersistentVolumeClaim it keeps the
+// names of its creating controllers. The creator sets the access modes; the controller for binding
+// the volume does not.
 func trim(obj any) *unstructured.Unstructured {
 	o := obj.(*unstructured.Unstructured)
 	var makers []metav1.ManagedFieldsEntry

@@ -24,7 +24,7 @@ type Kinds struct {
 	silent []string
 }
 
-// NewKinds returns a cache that is filled when it is first read.
+// NewKinds returns a cache filled at its first read.
 func NewKinds(client discovery.ServerResourcesInterface) *Kinds { return &Kinds{client: client} }
 
 // Invalidate empties the cache after a kind was added or removed.

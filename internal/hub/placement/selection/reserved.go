@@ -12,7 +12,7 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// neverPlacedKinds are kinds whose objects every cluster creates itself.
+// neverPlacedKinds are kinds with objects created by every cluster itself.
 var neverPlacedKinds = []schema.GroupKind{
 	{Kind: "Pod"}, {Kind: "Node"}, {Kind: "Event"}, {Kind: "PodTemplate"}, {Kind: "ReplicationController"}, {Kind: "Binding"},
 	{Kind: "ComponentStatus"},
@@ -25,9 +25,8 @@ var neverPlacedKinds = []schema.GroupKind{
 	{Group: "resource.k8s.io", Kind: "ResourceSlice"},
 }
 
-// neverPlacedGroups hold the fleet itself, and reviews. Other groups in the domain of KubeFleet
-// may belong to other projects. An entry with a leading dot stands for all groups with that
-// ending.
+// neverPlacedGroups hold the fleet itself, and reviews. Other groups in the domain of KubeFleet may
+// belong to other projects. An entry with a leading dot stands for all groups with this ending.
 var neverPlacedGroups = []string{
 	"fleet.cattle.io", "management.cattle.io", placement.GroupVersion.Group, clusterv1beta1.GroupVersion.Group,
 	"multicluster.x-k8s.io", "muster-fleet.github.io", "metrics.k8s.io", ".metrics.k8s.io",

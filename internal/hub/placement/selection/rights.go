@@ -92,8 +92,8 @@ func (r *rights) renew() {
 	r.renewed = make(chan struct{})
 }
 
-// refused returns the remaining time of a query's refusal, and a channel that ends it earlier. A
-// query is not refused if the API server cannot answer.
+// refused returns the remaining time of a query's refusal, and a channel to end it earlier. A query
+// is not refused if the API server cannot answer.
 func (r *rights) refused(ctx context.Context, query Query) (wait time.Duration, renewed <-chan struct{}) {
 	r.mu.Lock()
 	n, now := r.known[query.Namespace], r.renewed
@@ -113,7 +113,7 @@ func (r *rights) refused(ctx context.Context, query Query) (wait time.Duration, 
 		return left, now
 	}
 	answer, err := r.ask(ctx, query.Namespace)
-	if err != nil || answer.Incomplete || len(answer.ResourceRules) == 0 { // a client that may send the review has a right
+	if err != nil || answer.Incomplete || len(answer.ResourceRules) == 0 { // a client with the right to send the review has a right
 		answer = nil
 	}
 	n.answer = r.shared(answer)
@@ -138,7 +138,7 @@ func (r *rights) contradict(namespace string) {
 	}
 }
 
-// shared returns an existing equal answer, so that thousands of namespaces do not hold thousands.
+// shared returns an existing equal answer, so thousands of namespaces share one.
 func (r *rights) shared(answer *authorizationv1.SubjectRulesReviewStatus) *authorizationv1.SubjectRulesReviewStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -195,7 +195,7 @@ func either(list []string, value string) bool {
 	return slices.Contains(list, "*") || slices.Contains(list, value)
 }
 
-// refusal returns the error that the API server would return.
+// refusal returns the error as from the API server.
 func refusal(query Query) error {
 	return apierrors.NewForbidden(query.Resource.GroupResource(), query.Name, errNoRight)
 }

@@ -90,7 +90,7 @@ type resolver struct {
 	selected   map[objectID]selectedObject
 	duplicates []string
 	unread     map[string]bool
-	// scoped: a Namespace is selected so that other selectors select within it.
+	// scoped: a Namespace is selected only for other selectors to select within it.
 	scoped bool
 }
 
@@ -304,7 +304,7 @@ func (r *resolver) readable(query Query) (bool, error) {
 }
 
 // read returns the objects of a query, unless the author may not read them: then it hides even a
-// read error. A failure that needs a person to fix makes the selector invalid.
+// read error. A failure that a user must fix makes the selector invalid.
 func (r *resolver) read(i int, query Query) (objects []*unstructured.Unstructured, readable bool, err error) {
 	if readable, err = r.readable(query); err != nil || !readable {
 		return nil, readable, err

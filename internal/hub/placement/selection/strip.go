@@ -11,7 +11,7 @@ import (
 
 // strip returns an object in its author's form, without fields added by the hub's servers and
 // controllers. Fields with the same default on every API server stay, such as the spec of a
-// Namespace. An agent that compares whole objects would report them as a difference.
+// Namespace. An agent comparing whole objects would report them as a difference.
 func strip(original *unstructured.Unstructured) *unstructured.Unstructured {
 	o := original.DeepCopy()
 	drop := func(fields ...string) { unstructured.RemoveNestedField(o.Object, fields...) }
@@ -72,7 +72,7 @@ func stripLabels(o *unstructured.Unstructured, keys ...string) {
 	}
 }
 
-// stripFamilies removes the address family that the hub chose for a Service of one.
+// stripFamilies removes the address family chosen by the hub for a Service with one family.
 func stripFamilies(o *unstructured.Unstructured, drop func(...string)) {
 	if policy, _, err := unstructured.NestedString(o.Object, "spec", "ipFamilyPolicy"); err == nil &&
 		policy == string(corev1.IPFamilyPolicySingleStack) {

@@ -161,7 +161,7 @@ func keyOf(o *unstructured.Unstructured) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-// store returns the store that a reflector keeps equal to the server.
+// store returns the store for a reflector, kept equal to the server.
 func (q *queryWatch) store() kubeclient.Events[*unstructured.Unstructured] {
 	return kubeclient.Events[*unstructured.Unstructured]{
 		Read: trim,

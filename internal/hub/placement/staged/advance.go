@@ -17,7 +17,7 @@ import (
 func Decide(r Run, now time.Time) Decision {
 	w := writer{now, r.Generation}
 	r.Before = *r.Before.DeepCopy()
-	meta.RemoveStatusCondition(&r.Before.Conditions, placement.ConditionSupported) // set by a hub that did not execute runs
+	meta.RemoveStatusCondition(&r.Before.Conditions, placement.ConditionSupported) // set by a hub without support for runs
 	d := Decision{Status: r.Before}
 	if updaterun.Ended(r.Before) {
 		return d
@@ -241,7 +241,7 @@ func (e *execution) reportUpdating(s *placement.StageUpdatingStatus, u updating)
 		s.StageName, len(u.troubles), kube.JoinTexts(u.troubles[:min(maxNamed, len(u.troubles))], len(u.troubles))))
 }
 
-// stopped reports that a run was stopped in a stage.
+// stopped reports a stopped run in a stage.
 func (e *execution) stopped(s *placement.StageUpdatingStatus) bool {
 	const message = "stopped; set spec.state to Run to continue"
 	e.set(&s.Conditions, placement.ConditionProgressing, metav1.ConditionFalse, placement.ReasonStageStopped, message)
@@ -249,7 +249,7 @@ func (e *execution) stopped(s *placement.StageUpdatingStatus) bool {
 	return false
 }
 
-// endStage reports that a stage has ended.
+// endStage reports the end of a stage.
 func (e *execution) endStage(s *placement.StageUpdatingStatus, reason, message string) {
 	if s.StartTime == nil {
 		s.StartTime = &metav1.Time{Time: e.now}

@@ -1,5 +1,5 @@
 // Package staged decides the next step of a staged update run. It determines the members of each
-// stage, the members updated now, and the tasks that the run waits for.
+// stage, the members to update now, and the tasks to wait for.
 //
 // It writes nothing. Its invariants: the functions are pure; a member is updated only after every
 // earlier stage has ended; an ended run does not continue.
@@ -18,7 +18,7 @@ import (
 // each, and etcd stores objects of 1.5 MiB.
 const MaxMembers = 1000
 
-// patience is the time after which an update without a known problem counts as stuck.
+// patience is the time until an update without a known problem counts as stuck.
 const patience = 5 * time.Minute
 
 // Member is the state of one member relative to the version of a run.
@@ -30,13 +30,13 @@ type Member struct {
 	Current, Ready bool
 	// ReadyAt is the time when the member becomes ready by time alone; zero if never.
 	ReadyAt time.Time
-	// Trouble is the problem that blocks the version on the member; empty if none is known.
+	// Trouble is the problem of the version on the member; empty if none is known.
 	Trouble string
 }
 
 // Request is an approval request on the hub.
 type Request struct {
-	// Owned: the run created it, for the stage that it names.
+	// Owned: the run created it, for the stage in its name.
 	Owned bool
 	// Approved: the condition Approved is True for the current generation. Outdated: it is True,
 	// but for none or another one. Accepted: the hub has accepted the approval.
@@ -70,19 +70,19 @@ type Run struct {
 	StrategyKind  string
 	Strategy      *placement.UpdateStrategySpec
 	ApplyStrategy *placement.ApplyStrategy
-	// Members by name, including members that lose the placement.
+	// Members by name, including members to remove the placement from.
 	Members map[string]Member
 	// Requests by their names.
 	Requests map[string]Request
-	// Other is the run of the placement in progress. Later is a run that began after this one.
+	// Other is the run of the placement in progress. Later is a run started after this one.
 	Other, Later string
 }
 
 // Decision is the next step of a run.
 type Decision struct {
 	Status placement.UpdateRunStatus
-	// Create holds the missing approval requests. Accept holds the names of requests whose
-	// approval is accepted now.
+	// Create holds the missing approval requests. Accept holds the names of requests with an approval
+	// to accept now.
 	Create []Approval
 	Accept []string
 	// At is the time of the next change without an event; zero if never.
@@ -103,7 +103,7 @@ const (
 	Remove
 )
 
-// Turns returns the turn of each member by the status of the run that began last.
+// Turns returns the turn of each member by the status of the last started run.
 func Turns(status placement.UpdateRunStatus) map[string]Turn {
 	turns := map[string]Turn{}
 	for _, stage := range status.StagesStatus {

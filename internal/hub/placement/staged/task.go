@@ -58,7 +58,7 @@ func (e *execution) approval(s *placement.StageUpdatingStatus, task *placement.S
 }
 
 // afterTasks continues the tasks after a stage; doneAt is the time of its last update. It returns
-// the task that the stage waits for; empty if all tasks have ended.
+// the task in the way of the stage; empty if all tasks have ended.
 func (e *execution) afterTasks(s *placement.StageUpdatingStatus, config placement.StageConfig, doneAt time.Time) (waitsFor string) {
 	for i := range s.AfterStageTaskStatus {
 		task := &s.AfterStageTaskStatus[i]
@@ -83,7 +83,7 @@ func (e *execution) afterTasks(s *placement.StageUpdatingStatus, config placemen
 	return waitsFor
 }
 
-// wait reports that a stage waits for a task: a time, or an approval request.
+// wait reports the wait of a stage for a task: a time, or an approval request.
 func (e *execution) wait(s *placement.StageUpdatingStatus, when, waitsFor string) {
 	message := fmt.Sprintf("waits for the tasks %s stage %s: %s", when, s.StageName, waitsFor)
 	if request, found := e.Requests[waitsFor]; found && !request.Owned {
@@ -99,8 +99,8 @@ func (e *execution) wait(s *placement.StageUpdatingStatus, when, waitsFor string
 	e.progress(metav1.ConditionFalse, placement.ReasonRunWaiting, message)
 }
 
-// deletionStage removes the placement from members that are no longer picked, and reports whether
-// it has ended.
+// deletionStage removes the placement from members no longer picked, and reports whether it has
+// ended.
 func (e *execution) deletionStage() bool {
 	s := e.Status.DeletionStageStatus
 	if s == nil || isTrue(s.Conditions, placement.ConditionSucceeded) {
