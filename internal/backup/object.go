@@ -138,7 +138,7 @@ func (r *restoring) desired(resource schema.GroupVersionResource, o *unstructure
 	annotations[AnnotationRestored] = r.done.ID
 	if slices.Contains(placements, resource) {
 		// The selected objects are not in the backup. Without them, the hub would write empty Works, and
-		// members would remove what they have.
+		// members with other agents would remove what they have.
 		annotations[fleet.AnnotationPaused] = "true"
 	}
 	desired.SetAnnotations(annotations)

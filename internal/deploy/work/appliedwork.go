@@ -22,25 +22,49 @@ import (
 // writeAhead lists the objects in the AppliedWork before they are applied. An agent killed half-way
 // therefore leaves no unlisted object. writeAhead creates a missing AppliedWork.
 func (c *Controller) writeAhead(ctx context.Context, p *pass, appliedWork *placement.AppliedWork) (*placement.AppliedWork, error) {
-	if appliedWork == nil {
+	created := appliedWork == nil
+	if created {
 		var err error
 		if appliedWork, err = c.createAppliedWork(ctx, p.work.Name); err != nil {
 			return nil, err
 		}
-	} else if err := c.adopt(ctx, appliedWork); err != nil {
-		return nil, err
 	}
+	list := c.ofThisMembership(p, appliedWork)
 	listed := map[key]bool{}
-	for _, one := range appliedWork.Status.AppliedResources {
+	for _, one := range list {
 		listed[keyOf(one.WorkResourceIdentifier)] = true
 	}
-	list := slices.Clone(appliedWork.Status.AppliedResources)
 	for _, m := range p.manifests {
 		if m.problem == "" && m.resource.Resource != "" && !listed[m.key] {
 			list = append(list, placement.AppliedResource{WorkResourceIdentifier: m.identifier()})
 		}
 	}
-	return appliedWork, c.writeResources(ctx, appliedWork, list)
+	// The mark comes last: a process that is killed in between compares the memberships again.
+	if err := c.writeResources(ctx, appliedWork, list); err != nil || created {
+		return appliedWork, err
+	}
+	return appliedWork, c.adopt(ctx, appliedWork)
+}
+
+// ofThisMembership returns the list of an AppliedWork without the objects of an earlier membership
+// that the Work lacks. After the loss of a hub, another hub has another report. Its first Work may
+// lack an object only because that hub does not have the object yet, and no user has removed it.
+// The object stays, and is listed again once the Work has it.
+func (c *Controller) ofThisMembership(p *pass, appliedWork *placement.AppliedWork) []placement.AppliedResource {
+	marked, list := appliedWork.Labels[naming.LabelMember], slices.Clone(appliedWork.Status.AppliedResources)
+	if marked == "" || c.Membership == "" || marked == string(c.Membership) {
+		return list
+	}
+	has := map[key]bool{}
+	for _, m := range p.manifests {
+		has[m.key] = true
+	}
+	before := len(list)
+	list = slices.DeleteFunc(list, func(one placement.AppliedResource) bool { return !has[keyOf(one.WorkResourceIdentifier)] })
+	if kept := before - len(list); kept > 0 {
+		c.Log.Info("Objects of an earlier membership stay", "work", p.work.Name, "objects", kept)
+	}
+	return list
 }
 
 func (c *Controller) createAppliedWork(ctx context.Context, name string) (*placement.AppliedWork, error) {
@@ -134,6 +158,7 @@ func (c *Controller) inherit(ctx context.Context, work *placement.Work, o *obser
 	before := o.owner
 	o.owner = before.DeepCopy()
 	o.owner.Spec.WorkNamespace = c.Namespace
+	mark(o.owner, c.Membership) // it is the same hub, so its Work says what is to go
 	if err := c.member.Patch(ctx, o.owner, changesOf(before), client.FieldOwner(fieldOwner)); err != nil {
 		return fmt.Errorf("taking over AppliedWork %s of member namespace %s: %w", before.Name, before.Spec.WorkNamespace, err)
 	}

@@ -204,3 +204,44 @@ func TestWhatAnOlderWorkLacksStays(t *testing.T) {
 	r.check(r.agent.pruneAndList(t.Context(), &pass{work: work, manifests: manifestsOf(work), attempts: map[key]attempt{}}, owner))
 	r.mustConfigMap("two")
 }
+
+// TestWhatTheFirstWorkOfAnotherHubLacksStays loses a hub. Another one of the same fleet has only one
+// of the two objects of a Work so far.
+func TestWhatTheFirstWorkOfAnotherHubLacksStays(t *testing.T) {
+	r := newRig(t)
+	r.applied(r.place("work", nil, configMap("one", "a: b"), configMap("two", "a: b")))
+	r.halt()
+	lost := r.place("work", nil, configMap("one", "a: b"), configMap("two", "a: b"))
+	lost.Finalizers = nil
+	r.check(r.Update(t.Context(), lost))
+	r.check(r.Delete(t.Context(), lost))
+	one, two := r.mustConfigMap("one"), r.mustConfigMap("two")
+	r.membership = "of-another-report"
+	work := r.place("work", nil, configMap("one", "a: b"))
+	r.start()
+	r.applied(work)
+	lists := func(want int) {
+		t.Helper()
+		r.eventually(fmt.Sprintf("it lists %d objects", want), func() error {
+			if got := r.owner(work).Status.AppliedResources; len(got) != want {
+				return fmt.Errorf("it lists %v", got)
+			}
+			return nil
+		})
+	}
+	lists(1)
+	if r.mustConfigMap("one").UID != one.UID || r.mustConfigMap("two").UID != two.UID {
+		t.Error("an object was replaced")
+	}
+	if says := r.log.String(); !strings.Contains(says, "Objects of an earlier membership stay") {
+		t.Errorf("the log does not say so: %s", says)
+	}
+	// The other hub has the object, and then a user removes it.
+	r.applied(r.place("work", nil, configMap("one", "a: b"), configMap("two", "a: b")))
+	lists(2)
+	if r.mustConfigMap("two").UID != two.UID {
+		t.Error("the object was replaced")
+	}
+	r.applied(r.place("work", nil, configMap("one", "a: b")))
+	r.untilGone("the object that a user removed", two)
+}

@@ -173,6 +173,7 @@ func TestAHubIsRestoredFromABackupAndNoMemberLosesAnything(t *testing.T) {
 	if e.uidOf("later") == "" {
 		t.Error("the release of a Bundle from after the backup is gone")
 	}
+	hub.resumeWithout("crp-" + m.name)
 	hub.resume("crp-"+e.workspace, shop)
 	if after := e.footprint(shop, later); after != before {
 		t.Errorf("the cluster has\n%s\nand had\n%s", after, before)
@@ -206,6 +207,22 @@ func (f fixture) resume(name, shop string) {
 			return fmt.Errorf("its status is %s: %+v", crp.Status.Message, crp.Status.Conditions)
 		}
 		return nil
+	})
+}
+
+// resumeWithout ends the pause of a placement although the objects that it selects are not there.
+func (f fixture) resumeWithout(name string) {
+	f.t.Helper()
+	crp := &placement.ClusterResourcePlacement{}
+	f.check(f.get(crp, "", name))
+	f.check(decision.Resume(context.Background(), f.Client, crp))
+	f.eventually("the member has applied a Work without objects", func() error {
+		for _, work := range f.works(crp) {
+			if len(work.Spec.Workload.Manifests) == 0 && meta.IsStatusConditionTrue(work.Status.Conditions, "Applied") {
+				return nil
+			}
+		}
+		return fmt.Errorf("the Works are %+v", f.works(crp))
 	})
 }
 

@@ -88,8 +88,8 @@ func (r *restorer) run(ctx context.Context, file string) error {
 	}
 	if restored.Paused > 0 {
 		p.paragraph(0, "%d placements are paused, because the objects that they select are not in the backup. Start the hub, restore these "+
-			"objects, and resume each placement: muster pause placements/NAME --undo. Without its objects, a placement removes them from "+
-			"members.", restored.Paused)
+			"objects, and resume each placement: muster pause placements/NAME --undo. Without the objects, agents of KubeFleet, and of "+
+			"earlier versions of Muster, remove them from their members.", restored.Paused)
 	}
 	p.line("Start the hub: kubectl -n %s scale deployment %s --replicas=1", naming.SystemNamespace, hubDeployment)
 	return p.err
