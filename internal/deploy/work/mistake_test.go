@@ -205,8 +205,8 @@ func TestWhatAnOlderWorkLacksStays(t *testing.T) {
 	r.mustConfigMap("two")
 }
 
-// TestWhatTheFirstWorkOfAnotherHubLacksStays loses a hub. Another one of the same fleet has only one
-// of the two objects of a Work so far.
+// TestWhatTheFirstWorkOfAnotherHubLacksStays loses a hub. Another one of the same fleet has only
+// one of the two objects of a Work so far.
 func TestWhatTheFirstWorkOfAnotherHubLacksStays(t *testing.T) {
 	r := newRig(t)
 	r.applied(r.place("work", nil, configMap("one", "a: b"), configMap("two", "a: b")))
