@@ -34,8 +34,8 @@ type lease struct {
 func (l lease) window() time.Duration { return l.duration / 3 }
 
 // retry is the holder's interval to check for a due renewal and to repeat a failed one; deadline
-// bounds these repetitions. A holder without a successful renewal gives up after window, retry and
-// deadline, before the Lease ends for others.
+// bounds these repetitions. A holder that cannot renew gives up after window, retry and deadline,
+// before the Lease ends for others.
 func (l lease) retry() time.Duration    { return l.duration / 9 }
 func (l lease) deadline() time.Duration { return l.duration * 4 / 9 }
 

@@ -24,7 +24,8 @@ const (
 	keyToken = "token"
 	// keySequence is Muster's own key: the count of the hub's credentials for the account.
 	keySequence = "sequence"
-	// keyReconnect is Muster's own key for the token to rejoin after the credential has expired.
+	// keyReconnect is Muster's own key for the token that lets the agent rejoin after its credential
+	// has expired.
 	keyReconnect = "reconnectToken"
 	// keyMode and keyChartMode are Muster's own, if the hub requested a mode.
 	keyMode      = "agentTLSMode"
@@ -36,7 +37,7 @@ const (
 )
 
 // Credential is the agent's identity on the hub. The Secret fleet-agent holds a credential accepted
-// by the hub at least once, with upstream agents' keys.
+// by the hub at least once, under the keys that upstream agents use.
 //
 // An upstream agent can continue with its own credential from there. It cannot use a Muster
 // credential, because it does not know the expiry, and registers again.

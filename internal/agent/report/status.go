@@ -150,7 +150,7 @@ func properties(f facts, observed metav1.Time) map[string]clusterv1beta1.Propert
 	return reported
 }
 
-// collected returns the condition about the namespaces: all are in the report, or not.
+// collected returns the condition that reports whether all namespaces are in the report.
 func (r *Reporter) collected(f facts, timestamp metav1.Time) metav1.Condition {
 	c := metav1.Condition{
 		Type: clusterv1beta1.ConditionNamespacesCollected, Status: metav1.ConditionTrue, Reason: clusterv1beta1.ReasonNamespacesCollected,

@@ -32,8 +32,8 @@ type Placed struct {
 	names map[string]seen
 	// begun is set after the first object.
 	begun bool
-	// idle holds the objects without need for the program, in their state at the time. It outlasts a
-	// break of the watch.
+	// idle holds the objects that no longer need the program, in their state at the time. It outlasts
+	// a break of the watch.
 	idle map[string]seen
 	// reported holds the last report about each object, because the program may have written the
 	// status since.
@@ -127,7 +127,7 @@ func (p *Placed) forgetReports() {
 	clear(p.reported)
 }
 
-// setIdle stores the objects without need for the program, by generation.
+// setIdle stores the objects that no longer need the program, by generation.
 func (p *Placed) setIdle(generations map[string]int64) {
 	p.Lock()
 	defer p.Unlock()

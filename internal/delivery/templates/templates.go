@@ -143,7 +143,7 @@ func (f *Filler) count(list *parse.ListNode) error {
 	return nil
 }
 
-// Error reports a template without a result. It may quote the data.
+// Error is the error of a template that cannot be filled. It may quote the data.
 type Error string
 
 // Error implements error.

@@ -321,7 +321,7 @@ func (d *Detector) Correct(ctx context.Context, s *Set, options fleet.BundleDepl
 	return nil
 }
 
-// replace deletes an object with a change of an immutable field, and creates it again from the
+// replace deletes an object that differs in an immutable field, and creates it again from the
 // manifest.
 func replace(ctx context.Context, owner release.Summary, objects dynamic.ResourceInterface,
 	manifest *unstructured.Unstructured, refused error) error {

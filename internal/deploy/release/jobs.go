@@ -26,7 +26,7 @@ type jobRuns struct {
 	annotations map[string]string
 	// hashes are the digests of the manifests: Helm replaces the manifest by the created object.
 	hashes map[hookKey]string
-	// ended are the Jobs missing after their run.
+	// ended are the Jobs that have run and are gone.
 	ended map[hookKey]bool
 }
 

@@ -133,7 +133,7 @@ func (r *renderer) mark(objects []*unstructured.Unstructured) (crds []*unstructu
 		switch {
 		case isHook(object):
 			// Helm marks its managed objects, but not hooks. Hooks are removed with the release all the
-			// same. A hook turned into an ordinary object of the chart is known as the release's own.
+			// same. If a hook becomes an ordinary object of the chart, the release recognizes it as its own.
 			Mark(object, r.request.ID())
 		case isCRD(object):
 			crds = append(crds, object)

@@ -77,7 +77,7 @@ func whyKept(s Summary, found, manifest *unstructured.Unstructured) string {
 	return ""
 }
 
-// Replacement is an object to delete before its manifest can be applied.
+// Replacement is an object that must be deleted before its manifest can be applied.
 type Replacement struct {
 	found *unstructured.Unstructured
 	// fields are the changed immutable fields.

@@ -35,8 +35,8 @@ type Left struct {
 	Count int
 	// Blocked names the objects that need a user's action, with the reason.
 	Blocked []string
-	// Namespace is the reason to keep a namespace against the option, or its labels and annotations;
-	// empty otherwise.
+	// Namespace is the reason why a namespace stays although the release should delete it, or why its
+	// labels and annotations stay; empty otherwise.
 	Namespace string
 }
 

@@ -33,7 +33,7 @@ type uninstallHooks struct {
 	runs, cause string
 }
 
-// hooksToDelete returns the hooks for Helm to delete. It keeps running hooks, and hooks of an
+// hooksToDelete returns the hooks that Helm may delete. It keeps running hooks, and hooks of an
 // earlier attempt without a failure.
 func (r *uninstallClient) hooksToDelete(hooks kube.ResourceList) (kube.ResourceList, error) {
 	if r.hooks.runs != "" { // succeeded hooks must not run again in the next attempt

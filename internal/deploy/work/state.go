@@ -167,7 +167,7 @@ func dueComparison(m manifest, e attempt, s observation) (task, time.Time) {
 	return apply, time.Time{}
 }
 
-// waitsFor returns the resource version for a watch to reach; empty once the watch is trusted
+// waitsFor returns the resource version that a watch must reach; empty once the watch is trusted
 // anyway.
 func (e attempt) waitsFor(now time.Time) string {
 	if now.Sub(e.triedAt) >= applied.CatchUp {

@@ -5,7 +5,7 @@ package reasons
 const (
 	// AffinityNotMatched: the labels or properties of the member do not match the affinity.
 	AffinityNotMatched = "AffinityNotMatched"
-	// AgentCannotPlace: the Cluster has Rancher Fleet's agent. This agent does not apply Works.
+	// AgentCannotPlace: the Cluster has Rancher Fleet's agent, and this agent does not apply Works.
 	AgentCannotPlace = "AgentCannotPlace"
 	// Cordoned: an administrator keeps new deliveries from the member.
 	Cordoned = "Cordoned"

@@ -104,7 +104,7 @@ func (m Matcher) difference(i int, cluster *fleet.Cluster) (differs string, only
 	return labelDifference(i, t.ClusterSelector.MatchLabels, cluster.Labels)
 }
 
-// labelDifference returns the only label of a target missing on a Cluster.
+// labelDifference returns the only label of a target that a Cluster lacks.
 func labelDifference(i int, wanted, labels map[string]string) (differs string, onlyCase bool) {
 	missing := ""
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {

@@ -168,7 +168,7 @@ func (c *Controller) onReport(ctx context.Context, before, after *clusterv1beta1
 	c.enqueueAffected(q, ofCluster(workspace, &cluster, before, unknown), ofCluster(workspace, &cluster, after, unknown))
 }
 
-// optedIn returns a workspace with Clusters for placements to pick, or nil. After the first list of
+// optedIn returns a workspace whose Clusters placements may pick, or nil. After the first list of
 // these workspaces, all placements are reconciled.
 func (c *Controller) optedIn(workspace string) metav1.Object {
 	if w := c.selector.Watches.Object(optedIn, types.NamespacedName{Name: workspace}); w != nil {

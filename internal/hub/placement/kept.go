@@ -52,7 +52,7 @@ func (c *Controller) inputDefinitionDeleted(ctx context.Context, o observed, d d
 	return "", nil
 }
 
-// missingInputs returns the kinds of missing objects behind the current Works.
+// missingInputs returns the kinds of missing objects that the current Works depend on.
 func missingInputs(o observed, d decision) (kinds []client.Object) {
 	for _, r := range o.before.SelectedResources {
 		isEnvelope := r.Group == placement.GroupVersion.Group && (d.problem == (condition{}) || d.problem == o.unfounded)

@@ -78,7 +78,7 @@ func (c *Controller) listInherited(ctx context.Context, key types.NamespacedName
 }
 
 // inheritedWorks returns the Works to take over for a placement with this number of parts: Works
-// with a name of Muster's. Others are leftovers.
+// with a name that Muster would use. Others are leftovers.
 func (c *Controller) inheritedWorks(ctx context.Context, key types.NamespacedName, parts int) (inherited []*placement.Work, err error) {
 	works, err := c.listInherited(ctx, key)
 	if err != nil {

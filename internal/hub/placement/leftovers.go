@@ -95,7 +95,7 @@ func isLeftoverFinalizer(name string) bool { return slices.Contains(leftoverFina
 
 // removeLeftovers deletes the leftovers of KubeFleet's hub for a placement, after its removal from
 // all members. Without KubeFleet's finalizers on the placement, its bindings would place again
-// after a return of KubeFleet's hub. It returns the objects in the way of the deletion, and the
+// after a return of KubeFleet's hub. It returns the objects that block the deletion, and the
 // objects kept without proof of their owner.
 func (c *Controller) removeLeftovers(ctx context.Context, s genericPlacement) (waits string, stays []string, err error) {
 	if c.nothingLeft(s) && len(membernamespace.KubeFleetFinalizers(s.Object)) == 0 {

@@ -186,7 +186,7 @@ func ofCluster(
 	return m
 }
 
-// members returns all members for placements to pick, or an error if they are unknown. Their maps
+// members returns all members that placements may pick, or an error if they are unknown. Their maps
 // belong to the cache and must not be changed.
 func (c *Controller) members(ctx context.Context) ([]*scheduling.Member, error) {
 	var memberClusters clusterv1beta1.MemberClusterList

@@ -240,8 +240,8 @@ func summarize(stage string, members []memberStatus) condition {
 	return condition{sum.status, sum.reason, cmp.Or(sum.message, fmt.Sprintf(everywhere, len(members)))}
 }
 
-// summarizeRollout returns the condition RolloutStarted of all picked members, with the members in
-// the way of the rollout. They have yet to lose the placement, or were written to and are not
+// summarizeRollout returns the condition RolloutStarted of all picked members, with the members
+// that the rollout waits for. They have yet to lose the placement, or were written to and are not
 // available.
 func summarizeRollout(d decision, members []memberStatus) condition {
 	if d.plan.held && len(d.plan.waiting) > 0 {

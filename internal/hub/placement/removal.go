@@ -19,7 +19,7 @@ import (
 // maxRemoved limits the objects in a message about a removal.
 const maxRemoved = 10
 
-// requireCauses checks the objects missing in the selection. If an object left the selection
+// requireCauses checks the objects that have left the selection. If an object left the selection
 // without a known cause, the hub does not act on the whole selection. It waits until the object is
 // back, a cause is found, or a user confirms the removal. It also waits if the labels of a
 // Namespace would remove a large part of the placement.
@@ -87,7 +87,7 @@ func (o observed) withholds(was placement.ResourceIdentifier) bool {
 	})
 }
 
-// lost returns the objects missing in the selection, by the status and by the Works. The status
+// lost returns the objects that have left the selection, by the status and by the Works. The status
 // does not list everything, and may be outdated if the hub ended before writing it.
 func (o observed) lost() (lost []placement.ResourceIdentifier) {
 	seen := map[string]bool{}

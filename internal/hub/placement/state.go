@@ -162,10 +162,10 @@ func (d *decision) recreate(o observed, targets []target, mayWrite func(target) 
 	}
 }
 
-// bound returns the namespaces of the members with the placement, including members with Works
-// under deletion by another client. Each has a Work, with two exceptions where the status is used.
-// A leaving member may lose its Works before its membership object. Without any Work, the
-// definition of Works may have been deleted.
+// bound returns the namespaces of the members with the placement, including members whose Works
+// another client deletes. Each has a Work, with two exceptions where the status is used. A leaving
+// member may lose its Works before its membership object. Without any Work, the definition of Works
+// may have been deleted.
 func (o observed) bound() map[string]bool {
 	bound := map[string]bool{}
 	for namespace, w := range o.current {

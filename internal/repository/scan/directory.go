@@ -12,7 +12,7 @@ import (
 // MaxPaths bounds the files of a repository.
 const MaxPaths = 100_000
 
-// MaxFile bounds the bytes of a file to read.
+// MaxFile bounds the bytes read from a file.
 const MaxFile = maxFiles
 
 // Directory returns the tree of a directory on disk. Links to files count, if they lead to a file

@@ -49,7 +49,7 @@ type shownDelivery struct {
 	MoreBundles int
 	// Pause holds the buttons for pausing the delivery or deploying it again; nil if there are none.
 	Pause *pausable
-	// Held is the removal for the visitor to confirm; nil if there is none.
+	// Held is the removal that the visitor may confirm; nil if there is none.
 	Held *heldRemoval
 }
 

@@ -75,7 +75,7 @@ func merged(a, b []*entry) []*entry {
 const (
 	// notShown is the prefix of a message about unreadable objects.
 	notShown = "Not shown: "
-	// outOfDate is the prefix of a message about objects with a failed read.
+	// outOfDate is the prefix of a message about objects that cannot be read at the moment.
 	outOfDate = "This page may be out of date: "
 )
 

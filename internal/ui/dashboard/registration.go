@@ -145,7 +145,7 @@ func (s *Server) registration(w http.ResponseWriter, r *http.Request, v *visitor
 	return s.show(w, r, v, "registration", p.invalidated(found.invalid))
 }
 
-// partitioned returns the elements with and without a condition.
+// partitioned returns the elements that meet a condition, and the others.
 func partitioned[T any](all []T, holds func(T) bool) (with, without []T) {
 	for _, e := range all {
 		if holds(e) {

@@ -174,8 +174,8 @@ func (r *roll) fail(resource string, err error) (changed bool) {
 	return changed
 }
 
-// wake signals the readers waiting for a change of an object, or of all if the name is empty. shown
-// reports whether the object's table row changes. The caller has the lock.
+// wake signals the readers waiting for a change of an object, or all readers if the name is empty.
+// shown reports whether the object's table row changes. The caller has the lock.
 func (r *roll) wake(resource, name string, shown bool) {
 	delete(r.sorted, resource)
 	for waits := range r.readers {

@@ -165,7 +165,7 @@ func (t *tabled) members() (members []*entry) {
 	return members
 }
 
-// choosable is a column for a visitor to show.
+// choosable is a column that a visitor may show.
 type choosable struct {
 	*column
 	Shown bool

@@ -45,7 +45,7 @@ const (
 	// StateUsedUp is a token at its limit of Clusters.
 	StateUsedUp = "UsedUp"
 
-	// StateWaitingForApproval is a Bundle with a change for a user to confirm.
+	// StateWaitingForApproval is a Bundle with a change that a user must confirm.
 	StateWaitingForApproval = "WaitingForApproval"
 	// StateWaitingForRun is a placement changed only by a staged update run.
 	StateWaitingForRun = "WaitingForRun"

@@ -36,7 +36,7 @@ type rollout struct {
 	waiting  map[group]*queue
 }
 
-// change is the kind of change for a waiting agent.
+// change is the kind of change that an agent waits for.
 type change int
 
 const (

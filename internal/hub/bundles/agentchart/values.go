@@ -99,7 +99,7 @@ func (v Values) Hash() string {
 	v.Bootstrap, v.Labels, v.Internal.Generation = nil, nil, ""
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // plain data: only a bug in this program fails
+		panic(err) // plain data: an error is a bug in this program
 	}
 	return naming.Digest(text)
 }

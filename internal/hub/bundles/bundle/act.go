@@ -58,7 +58,7 @@ func (c *Controller) act(ctx context.Context, o observed, p plan) (created int, 
 	if len(fresh) > 0 {
 		// After a restore the cache of BundleDeployments may be ahead of the cache of Bundles. A new
 		// BundleDeployment would then be deleted a moment later. Its agent would take this for the
-		// deletion of a workload unknown to the snapshot.
+		// deletion of a workload that the snapshot does not know.
 		if gone, err := kube.IsGone(ctx, c.Live, fleet.GroupVersion.WithKind("Bundle"), o.bundle); gone || err != nil {
 			return 0, false, err
 		}

@@ -94,7 +94,7 @@ func (c *Controller) Withdraw(ctx context.Context, namespace string) error {
 	return c.bindings[BindingOf(namespace)].remove(ctx, namespace)
 }
 
-// Readmit ends a Withdraw, and grants the right again if the namespace had it, or requested it in
+// Readmit ends a Withdraw, and grants the right again if the namespace had it, or was to get it in
 // the meantime. An empty UID grants nothing: the namespace is gone. Otherwise it costs no request.
 func (c *Controller) Readmit(ctx context.Context, namespace string, uid types.UID) error {
 	return c.bindings[BindingOf(namespace)].readmit(ctx, namespace, uid)

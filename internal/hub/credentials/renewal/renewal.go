@@ -41,8 +41,7 @@ type Renewer struct {
 	reconnect Reconnect
 	// Began returns the time when this hub began to reconcile.
 	Began func() time.Time
-	// superseded holds, by namespace, the start of a superseded credential's use according to the
-	// report.
+	// superseded holds, by namespace, the time since when a report names a superseded credential.
 	superseded kube.Memory[string, time.Time]
 }
 

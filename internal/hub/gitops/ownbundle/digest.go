@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// annotationWritten on a Bundle is the owner's version of it, as JSON.
+	// annotationWritten on a Bundle is the part written by its owner, as JSON.
 	annotationWritten = "muster/written-by-gitops"
 	// annotationDigest is the digest of the spec of a Bundle, only in the cache. The cache lacks the
 	// spec itself. No object of an API server has an annotation with a space in its name.
 	annotationDigest = "digest of spec"
 )
 
-// written is the owner's part of a Bundle.
+// written is the part of a Bundle that its owner wrote.
 type written struct {
 	// Spec is the digest of the spec.
 	Spec string `json:"spec"`

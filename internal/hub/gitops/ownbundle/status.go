@@ -18,7 +18,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// maxConflicts limits the attempts to write a status with other writers.
+// maxConflicts limits the attempts to write a status that others write, too.
 const maxConflicts = 5
 
 // WriteStatus writes the status of a GitRepo or HelmOp, and returns the object. Other writers

@@ -38,7 +38,7 @@ type problem struct {
 
 func (p *problem) Error() string { return p.reason + ": " + p.message }
 
-// badInput returns a problem for a user to correct.
+// badInput returns a problem that a user must correct.
 func badInput(reason, format string, args ...any) *problem {
 	return &problem{reason: reason, message: fmt.Sprintf(format, args...), input: true}
 }
@@ -46,7 +46,7 @@ func badInput(reason, format string, args ...any) *problem {
 // refused returns the problem of a kubeconfig or its Secret.
 func refused(p *kubeconfig.Problem) *problem { return badInput(p.Reason, "%s", p.Message) }
 
-// setback returns a problem for the hub to retry.
+// setback returns a problem that the hub retries.
 func setback(reason, format string, args ...any) *problem {
 	return &problem{reason: reason, message: fmt.Sprintf(format, args...)}
 }

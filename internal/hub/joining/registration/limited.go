@@ -49,7 +49,7 @@ func (l tokenLimits) usedUp(cluster string) bool {
 	return l.most > 0 && len(l.used) >= l.most && !slices.Contains(l.used, cluster)
 }
 
-// unattributed reports whether a request may come from a token without permission for it.
+// unattributed reports whether a request may come from a token that does not permit it.
 func (o observed) unattributed() bool { return o.token == tokenUnnamed && o.limitedTokens }
 
 // exceeds returns the decision on a request beyond the limits of its token. The given Cluster is

@@ -199,7 +199,8 @@ func evaluate(o observed) decision {
 	case len(o.matches) == 1 && o.matches[0].revoked:
 		return revoked(o.workspace, o.matches[0].name)
 	case o.returns() && o.approvedFor != reasons.KeyProved:
-		// stored first: after the deletion of the previous account, only this proves the holder's key
+		// stored first: after the deletion of the previous account, nothing else proves that the key was
+		// the holder's
 		return decision{
 			state: fleet.RegistrationWaiting, reason: reasons.KeyProved, cluster: o.matches[0].name,
 			message: "the request is signed with the key of the Cluster, and needs no token",

@@ -17,7 +17,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 )
 
-// coalesce is the time for gathering reports of BundleDeployments before the hub writes them to the
+// coalesce is how long the hub gathers reports of BundleDeployments before it writes them to the
 // Cluster.
 const coalesce = time.Second
 

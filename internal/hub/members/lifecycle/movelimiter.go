@@ -33,7 +33,7 @@ func (l *MoveLimiter) Wait(member string, now time.Time) time.Duration {
 	return 0
 }
 
-// Forget drops a member after it left, or with nothing to move to any more.
+// Forget drops a member that has left, or need not move any more.
 func (l *MoveLimiter) Forget(member string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

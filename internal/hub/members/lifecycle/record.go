@@ -57,8 +57,7 @@ func New(deps controller.Deps, moves *MoveLimiter, entries *audit.Writer, finali
 type Reconciliation interface {
 	// Observe completes the observation of the member, and writes nothing.
 	Observe(ctx context.Context, member Observed) error
-	// Stay prepares the member namespace and writes the status of a membership object without a
-	// deletion.
+	// Stay prepares the member namespace and writes the status of a membership object that stays.
 	Stay(ctx context.Context) (ctrl.Result, error)
 	// Leaver returns the inputs to decide how a deleted membership object leaves.
 	Leaver(timeout time.Duration) Leaver

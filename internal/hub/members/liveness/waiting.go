@@ -11,7 +11,8 @@ type Waiting struct {
 	Since, Last time.Time
 }
 
-// Lasts reports whether the wait is at least one budget long; a rolling update is shorter.
+// Lasts reports whether the wait is at least one budget long; the wait of a rolling update is
+// shorter.
 func (w Waiting) Lasts(budget time.Duration) bool { return w.Last.Sub(w.Since) >= budget }
 
 // Ends returns the end of the wait, unless the hub sees another annotation before.

@@ -53,8 +53,8 @@ type observed struct {
 	health *membership.Streak
 	// rightsLag is the time until the next check of rights missing in the cache.
 	rightsLag time.Duration
-	// works lists the Works to remove before the request to leave. worksDefinition is their definition
-	// if it is gone and the Works are unknown.
+	// works lists the Works to remove before the request to leave. worksDefinition is the name of
+	// their definition if it is gone; the Works are then unknown.
 	works           []*placement.Work
 	worksDefinition string
 	// generation of the MemberCluster.

@@ -195,7 +195,7 @@ func either(list []string, value string) bool {
 	return slices.Contains(list, "*") || slices.Contains(list, value)
 }
 
-// refusal returns the error as from the API server.
+// refusal returns the error that the API server would return.
 func refusal(query Query) error {
 	return apierrors.NewForbidden(query.Resource.GroupResource(), query.Name, errNoRight)
 }

@@ -58,7 +58,7 @@ func (e *execution) approval(s *placement.StageUpdatingStatus, task *placement.S
 }
 
 // afterTasks continues the tasks after a stage; doneAt is the time of its last update. It returns
-// the task in the way of the stage; empty if all tasks have ended.
+// the task that the stage waits for; empty if all tasks have ended.
 func (e *execution) afterTasks(s *placement.StageUpdatingStatus, config placement.StageConfig, doneAt time.Time) (waitsFor string) {
 	for i := range s.AfterStageTaskStatus {
 		task := &s.AfterStageTaskStatus[i]

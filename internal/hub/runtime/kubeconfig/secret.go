@@ -19,8 +19,8 @@ import (
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
-// Problem is a fault for a user to correct. It never quotes the kubeconfig, because more people may
-// read a condition than a credential.
+// Problem is a fault that a user must correct. It never quotes the kubeconfig, because more people
+// may read a condition than a credential.
 type Problem struct{ Reason, Message string }
 
 func (p *Problem) Error() string { return p.Reason + ": " + p.Message }

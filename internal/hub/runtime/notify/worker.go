@@ -123,7 +123,7 @@ func pauseAfter(failures int, id string) time.Duration {
 	return pause/2 + time.Duration(jitter*float64(pause)/2)
 }
 
-// noteDropped logs the full queue once.
+// noteDropped logs once that the queue is full.
 func (w *worker) noteDropped() {
 	if dropped := w.sent.of(w.name, resultDropped); dropped > 0 && !w.dropping && w.failures > 0 {
 		w.dropping = true

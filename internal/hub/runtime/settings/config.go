@@ -81,8 +81,8 @@ type Config struct {
 	// Notifications lists the receivers of notifications about members.
 	Notifications []Sink
 	// Missing: there is no ConfigMap, and the previous settings stay in force. Unknown: this hub has
-	// read none, and these are the defaults. The hub then takes no step forbidden by any other
-	// setting.
+	// read none, and these are the defaults. The hub then does nothing that another setting might
+	// forbid.
 	Missing, Unknown bool
 }
 

@@ -61,7 +61,7 @@ func ofFleet[T any, P pointer[T]](conditions func(P) *[]fleet.Condition, instead
 	}}
 }
 
-// ofAnyForm returns a kind with maps as objects.
+// ofAnyForm returns a kind whose objects are read as maps.
 func ofAnyForm(name, instead string) kind {
 	return kind{anyform.Object(name), instead, func(o client.Object, condition fleet.Condition, now time.Time) {
 		anyform.SetCondition(o.(*unstructured.Unstructured), now, condition)
