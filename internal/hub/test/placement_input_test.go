@@ -147,6 +147,15 @@ func TestAPlacementThatCannotBeSaysWhy(t *testing.T) {
 			"a kind that there is not", "resourceSelectors: [{group: example.com, version: v1, kind: Widget}]", "Scheduled",
 			"the hub cluster does not serve Widget.example.com in version v1",
 		},
+		{
+			"a role of the API server", "resourceSelectors: [{group: rbac.authorization.k8s.io, version: v1, kind: ClusterRole, name: cluster-admin}]",
+			"Scheduled", "ClusterRole cluster-admin cannot be placed: every cluster creates its own",
+		},
+		{
+			"a definition of the fleet",
+			"resourceSelectors: [{group: apiextensions.k8s.io, version: v1, kind: CustomResourceDefinition, name: clusters.fleet.cattle.io}]",
+			"Scheduled", "CustomResourceDefinition clusters.fleet.cattle.io cannot be placed: every cluster creates its own",
+		},
 		{"a kind that is never placed", "resourceSelectors: [{group: '', version: v1, kind: Node}]", "Scheduled", "Node cannot be placed"},
 		{
 			"an object of the fleet", "resourceSelectors: [{group: cluster.kubernetes-fleet.io, version: v1, kind: MemberCluster}]", "Scheduled",

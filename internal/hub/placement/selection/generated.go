@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -55,6 +56,28 @@ func derived(o *unstructured.Unstructured) bool {
 		kind, _, err := unstructured.NestedString(o.Object, "type")
 		return err != nil || kind == string(corev1.SecretTypeServiceAccountToken) || kind == fleet.SecretTypeValues ||
 			kind == fleet.SecretTypeCredential || kind == fleet.SecretTypeLastingToken
+	}
+	return false
+}
+
+// ofAPIServer reports whether every API server creates the object itself, or it is a definition of
+// the fleet. A placement would take it over on its members, and delete it at its end. So such an
+// object makes its placement invalid, and an earlier placement of it stays as it is.
+func ofAPIServer(o *unstructured.Unstructured) bool {
+	switch kind := o.GroupVersionKind(); {
+	case kind.Group == rbacv1.GroupName:
+		return o.GetLabels()["kubernetes.io/bootstrapping"] == "rbac-defaults"
+	case kind.Group == "flowcontrol.apiserver.k8s.io":
+		return o.GetAnnotations()["apf.kubernetes.io/autoupdate-spec"] == "true"
+	case kind.Kind == "PriorityClass":
+		return strings.HasPrefix(o.GetName(), "system-")
+	case kind.Kind == "APIService":
+		return o.GetLabels()["kube-aggregator.kubernetes.io/automanaged"] != ""
+	case kind.Kind == "ServiceCIDR":
+		return o.GetName() == "kubernetes"
+	case kind.Kind == "CustomResourceDefinition":
+		group, _, err := unstructured.NestedString(o.Object, "spec", "group")
+		return err != nil || reservedGroup(group)
 	}
 	return false
 }

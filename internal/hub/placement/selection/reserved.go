@@ -22,7 +22,7 @@ var neverPlacedKinds = []schema.GroupKind{
 	{Group: "apps", Kind: "ControllerRevision"}, {Group: "storage.k8s.io", Kind: "CSIStorageCapacity"},
 	{Group: "storage.k8s.io", Kind: "CSINode"}, {Group: "storage.k8s.io", Kind: "VolumeAttachment"},
 	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"},
-	{Group: "resource.k8s.io", Kind: "ResourceSlice"},
+	{Group: "resource.k8s.io", Kind: "ResourceSlice"}, {Group: "networking.k8s.io", Kind: "IPAddress"},
 }
 
 // neverPlacedGroups hold the fleet itself, and reviews. Other groups in the domain of KubeFleet may
@@ -32,6 +32,8 @@ var neverPlacedGroups = []string{
 	"multicluster.x-k8s.io", "muster-fleet.github.io", "metrics.k8s.io", ".metrics.k8s.io",
 	"authentication.k8s.io", "authorization.k8s.io",
 }
+
+const createdByEach = "every cluster creates its own"
 
 const neverOfTheFleet = "objects of the fleet itself, and reviews that an API server answers, are never placed"
 
@@ -51,7 +53,7 @@ func neverPlaced(gvk schema.GroupVersionKind) string {
 		return neverOfTheFleet
 	}
 	if slices.Contains(neverPlacedKinds, gvk.GroupKind()) {
-		return "every cluster creates its own"
+		return createdByEach
 	}
 	return ""
 }

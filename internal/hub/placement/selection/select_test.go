@@ -164,6 +164,29 @@ func TestWhatIsNeverPlaced(t *testing.T) {
 	}
 }
 
+func TestWhatEveryAPIServerCreatesIsNotPlaced(t *testing.T) {
+	for text, want := range map[string]bool{
+		"{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: cluster-admin, labels: " +
+			"{kubernetes.io/bootstrapping: rbac-defaults}}}": true,
+		"{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: mine}}": false,
+		"{apiVersion: flowcontrol.apiserver.k8s.io/v1, kind: FlowSchema, metadata: {name: exempt, annotations: " +
+			"{apf.kubernetes.io/autoupdate-spec: 'true'}}}": true,
+		"{apiVersion: flowcontrol.apiserver.k8s.io/v1, kind: FlowSchema, metadata: {name: mine}}":             false,
+		"{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: system-node-critical}}":     true,
+		"{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: mine}}":                     false,
+		"{apiVersion: networking.k8s.io/v1, kind: ServiceCIDR, metadata: {name: kubernetes}}":                 true,
+		"{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1beta1.metrics.k8s.io}}": false,
+		"{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1., labels: " +
+			"{kube-aggregator.kubernetes.io/automanaged: onstart}}}": true,
+		"{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, spec: {group: fleet.cattle.io}}": true,
+		"{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, spec: {group: example.com}}":     false,
+	} {
+		if got := ofAPIServer(object(t, text)); got != want {
+			t.Errorf("%s: refused %t, want %t", text, got, want)
+		}
+	}
+}
+
 func TestOthersFollowWhatTheyNeed(t *testing.T) {
 	ordered := []string{
 		"{apiVersion: v1, kind: Namespace, metadata: {name: z}}",
