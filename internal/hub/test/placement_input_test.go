@@ -148,7 +148,8 @@ func TestAPlacementThatCannotBeSaysWhy(t *testing.T) {
 			"the hub cluster does not serve Widget.example.com in version v1",
 		},
 		{
-			"a role of the API server", "resourceSelectors: [{group: rbac.authorization.k8s.io, version: v1, kind: ClusterRole, name: cluster-admin}]",
+			"a role of the API server",
+			"resourceSelectors: [{group: rbac.authorization.k8s.io, version: v1, kind: ClusterRole, name: cluster-admin}]",
 			"Scheduled", "ClusterRole cluster-admin cannot be placed: every cluster creates its own",
 		},
 		{

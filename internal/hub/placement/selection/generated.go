@@ -35,6 +35,19 @@ func (r *resolver) generated(o *unstructured.Unstructured) bool {
 	return derived(o) || r.derivedFrom(o)
 }
 
+// addPlaced adds the objects of a selector, without the generated ones.
+func (r *resolver) addPlaced(selector int, objects []*unstructured.Unstructured) error {
+	for _, o := range objects {
+		if ofAPIServer(o) {
+			return invalidf("%s: %s %s cannot be placed: %s", pathOf(selector), o.GetKind(), o.GetName(), createdByEach)
+		}
+		if !r.generated(o) {
+			r.add(selector, o)
+		}
+	}
+	return nil
+}
+
 // derived reports whether an object itself shows a controller as its creator, or is a Secret of
 // the fleet.
 func derived(o *unstructured.Unstructured) bool {

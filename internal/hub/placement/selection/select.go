@@ -273,13 +273,8 @@ func (r *resolver) selectObjects(i int, s placement.ResourceSelector, user types
 			return err
 		}
 		found = found || !readable || len(objects) > 0 // without the read right an author cannot learn whether the object exists
-		for _, o := range objects {
-			if ofAPIServer(o) {
-				return invalidf("%s: %s %s cannot be placed: %s", pathOf(i), s.Kind, o.GetName(), createdByEach)
-			}
-			if !r.generated(o) {
-				r.add(i, o)
-			}
+		if err := r.addPlaced(i, objects); err != nil {
+			return err
 		}
 	}
 	r.noteMissing(s, found)
