@@ -69,7 +69,7 @@ release: ## what a version is delivered as, in dist/: commands, images, charts, 
 	@rm -rf dist && go run ./hack/release -version $(VERSION) $(RELEASE)
 
 bench: bin/localkube bin/helm ## measure the budgets, each on a control plane of its own; about half an hour
-	@for name in Token Agent BurstNative BurstLegacy Members Bundle Import Deliver Placement Leave Works Repositories CommandLine CommandJoin Dashboard; do go test ./bench -run '^$$' -bench "^Benchmark$$name$$" -benchtime 1x -timeout 15m; done
+	@for name in Token Agent BurstNative BurstLegacy Members Bundle Import Deliver Placement Leave Works Repositories CommandLine CommandJoin Dashboard Backup; do go test ./bench -run '^$$' -bench "^Benchmark$$name$$" -benchtime 1x -timeout 15m; done
 	@go test ./internal/hub/placement/scheduling ./internal/hub/bundles/agentbundle ./internal/repository/scan -run '^$$' -bench .
 
 # Flags of the simulated fleets, such as FLEET='-members 100,1000 -out docs/fleets'.

@@ -272,7 +272,7 @@ func (r *restoring) pass(ctx context.Context, core bool) error {
 }
 
 // sideBySide is the number of objects that are created at once.
-const sideBySide = 10
+const sideBySide = 32
 
 // restoreAll creates objects of one kind. The failure of one object does not end the others.
 func (r *restoring) restoreAll(ctx context.Context, resource schema.GroupVersionResource, batch []*unstructured.Unstructured) error {
