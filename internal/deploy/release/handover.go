@@ -37,7 +37,7 @@ func (r Request) takesOver() bool {
 }
 
 // prove returns an error, before any change, if the API server would refuse an object of a moving
-// release. The same goes for an object of another release.
+// release. The same applies to an object of another release.
 //
 // Objects shared with a replaced release are handed over, not deleted and created again.
 func (r *renderer) prove(objects []*unstructured.Unstructured) error {

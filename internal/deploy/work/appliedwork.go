@@ -158,7 +158,7 @@ func (c *Controller) inherit(ctx context.Context, work *placement.Work, o *obser
 	before := o.owner
 	o.owner = before.DeepCopy()
 	o.owner.Spec.WorkNamespace = c.Namespace
-	mark(o.owner, c.Membership) // it is the same hub, so its Work says what is to go
+	mark(o.owner, c.Membership) // it is the same hub, so its Work decides what to delete
 	if err := c.member.Patch(ctx, o.owner, changesOf(before), client.FieldOwner(fieldOwner)); err != nil {
 		return fmt.Errorf("taking over AppliedWork %s of member namespace %s: %w", before.Name, before.Spec.WorkNamespace, err)
 	}

@@ -172,11 +172,11 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	if wait := c.expected.Await(client.ObjectKeyFromObject(s), s); wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil // an event of the cache comes earlier
+		return ctrl.Result{RequeueAfter: wait}, nil // an event of the cache enqueues it earlier
 	}
 	current, wait, err := c.currentWorks(ctx, s.key)
 	if err != nil || wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, err // an event of the cache comes earlier
+		return ctrl.Result{RequeueAfter: wait}, err // an event of the cache enqueues it earlier
 	}
 	if s.GetDeletionTimestamp() != nil {
 		return c.reconcileDelete(ctx, s, current)
@@ -189,7 +189,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	runs, wait, err := c.runs(ctx, s.key)
 	if err != nil || wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, err // an event of the cache comes earlier
+		return ctrl.Result{RequeueAfter: wait}, err // an event of the cache enqueues it earlier
 	}
 	began := c.Clock.Now()
 	defer func() { c.memory.update(s.key, func(p *placementMemory) { p.took = c.Clock.Since(began) }) }()
@@ -201,7 +201,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err // the unlisted watch enqueues the placement
 	}
 	if wait, err := c.observeKubeFleet(ctx, s, &o); err != nil || wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, err // an event of the cache comes earlier
+		return ctrl.Result{RequeueAfter: wait}, err // an event of the cache enqueues it earlier
 	}
 	return c.rollOut(ctx, s, o)
 }

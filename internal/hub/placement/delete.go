@@ -51,7 +51,7 @@ func (c *Controller) reconcileDelete(ctx context.Context, s genericPlacement, cu
 		return ctrl.Result{}, err
 	}
 	if len(inherited) > 0 {
-		return ctrl.Result{RequeueAfter: maxCacheLag}, nil // an event of the cache comes earlier
+		return ctrl.Result{RequeueAfter: maxCacheLag}, nil // an event of the cache enqueues it earlier
 	}
 	if err := c.addEnvelopes(ctx, s, current); err != nil {
 		return ctrl.Result{}, err
@@ -94,7 +94,7 @@ func (c *Controller) releasePlacement(ctx context.Context, s genericPlacement, s
 		removedEverywhere,
 		strings.Join(others, ", "))
 	if len(others) > 0 && s.status.Message != message {
-		return c.patchMessage(ctx, s, message) // the resulting event comes next
+		return c.patchMessage(ctx, s, message) // the resulting event enqueues it again
 	}
 	if err := kube.Patch(ctx, c.Client, s.Object, after.Object); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing the finalizers of %s: %w", s, err)

@@ -48,7 +48,7 @@ func (e evictor) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	if wait := e.expected.Await(client.ObjectKeyFromObject(&eviction), &eviction); wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil // an event of the cache comes earlier
+		return ctrl.Result{RequeueAfter: wait}, nil // an event of the cache enqueues it earlier
 	}
 	o, wait, err := e.observe(ctx, &eviction)
 	if err != nil || wait > 0 {

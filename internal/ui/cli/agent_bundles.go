@@ -143,7 +143,7 @@ func (c *checked) setManaged(ctx context.Context, record *fleet.Cluster, label, 
 	return nil
 }
 
-// eachManages makes the hub manage all agents again that this program has excluded.
+// eachManages makes the hub manage all agents again after this program has excluded them.
 func (c *checked) eachManages(ctx context.Context) error {
 	var records []*fleet.Cluster
 	err := view.Each(ctx, c, &fleet.ClusterList{}, func(o client.Object) {

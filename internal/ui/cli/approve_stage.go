@@ -14,7 +14,7 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// approveStage approves the stage that a staged update run waits for.
+// approveStage approves the next stage of a waiting staged update run.
 func (c *changer) approveStage(ctx context.Context, hub client.Client, run view.Run) error {
 	stage, name := run.Awaited()
 	if name == "" {
@@ -48,7 +48,7 @@ func (c *changer) approveRequest(ctx context.Context, hub client.Client, request
 	return c.approveFor(ctx, hub, run, request)
 }
 
-// approveFor approves a request that a run waits for, and shows what becomes of the run.
+// approveFor approves the request of a waiting run, and shows the progress of the run.
 func (c *changer) approveFor(ctx context.Context, hub client.Client, run view.Run, request updaterun.ApprovalRequest) error {
 	if err := request.CheckOwner(run.Kind, run.Object); err != nil {
 		return err

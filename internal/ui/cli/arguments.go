@@ -14,8 +14,8 @@ type usageError struct{ error }
 
 func (u usageError) Unwrap() error { return u.error }
 
-// takes accepts between least and most arguments; most 0 for any number. The error of a missing
-// argument names what is missing, with an example.
+// takes accepts between least and most arguments; most 0 for any number. The error names the
+// missing argument, with an example.
 func takes(least, most int, what string) cobra.PositionalArgs {
 	return func(command *cobra.Command, args []string) error {
 		switch {

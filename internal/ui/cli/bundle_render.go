@@ -60,8 +60,8 @@ func (b *bundler) checkRender() error {
 	return nil
 }
 
-// render prints the objects that a Cluster gets of a directory. Bundles that do not select the
-// Cluster are named on the error stream.
+// render prints the objects of a directory for a Cluster. It names Bundles without a target for the
+// Cluster on the error stream.
 func (b *bundler) render(ctx context.Context, directory string) error {
 	repo, err := b.repo(directory)
 	if err != nil {
@@ -157,7 +157,7 @@ func (b *bundler) renderBundle(ctx context.Context, fetcher *chartfetch.Fetcher,
 	return err
 }
 
-// inGroups says which ClusterGroups a Cluster is in.
+// inGroups names the ClusterGroups of a Cluster.
 func (b *bundler) inGroups(to receiver) string {
 	var names []string
 	for _, group := range to.groups[:min(len(to.groups), selection.MaxNear)] {
@@ -172,7 +172,7 @@ func (b *bundler) inGroups(to receiver) string {
 	return "the Cluster is in ClusterGroup " + kube.JoinNames(names, len(to.groups))
 }
 
-// unseen says what a preview lacks.
+// unseen lists the parts missing in a preview.
 func unseen(options fleet.BundleDeploymentOptions) (notes []string) {
 	if options.TargetNamespace != "" {
 		notes = append(notes, "The member puts all objects into namespace "+options.TargetNamespace)
@@ -212,7 +212,7 @@ func manifestsOf(ctx context.Context, fetcher *chartfetch.Fetcher, bundle *fleet
 	return append(definitionsOf(loaded), chart.Manifests(texts)...), nil
 }
 
-// inputOf returns the input of a chart. It fetches a chart that members fetch.
+// inputOf returns the input of a chart. It fetches charts that members would fetch.
 func inputOf(ctx context.Context, fetcher *chartfetch.Fetcher, bundle *fleet.Bundle,
 	options fleet.BundleDeploymentOptions) (chart.Input, error) {
 	input := chart.Input{Options: options, Name: naming.Release(bundle.Name)}

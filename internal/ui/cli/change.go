@@ -32,7 +32,7 @@ type changer struct {
 	reason string
 }
 
-// act is what a changer does with one object.
+// act is the action of a changer on one object.
 type act func(ctx context.Context, hub client.Client, o client.Object) error
 
 // command returns the cobra command of a changer for one object, with a time to follow the result.

@@ -104,7 +104,7 @@ type moving struct {
 	moved bool
 }
 
-// held is something that stays on the member.
+// held is an object that stays on the member.
 type held struct{ what, why string }
 
 // survey returns the placements that may move, sorted by name, and everything that stays.
@@ -188,7 +188,7 @@ func (d *drain) deliveries(ctx context.Context) (placements []client.ObjectKey, 
 	return slices.Compact(placements), bundles, nil
 }
 
-// describe prints what a drain would do, as far as the hub has reported it.
+// describe prints the effects of a drain, as far as the hub has reported them.
 func (d *drain) describe(ctx context.Context) error {
 	moves, stays, err := d.survey(ctx)
 	if err != nil {
@@ -224,7 +224,7 @@ func qualifying(crp *placement.ClusterResourcePlacement) (names []string) {
 	return names
 }
 
-// list prints what stays.
+// list prints the remaining objects.
 func (d *drain) list(stays []held) {
 	for _, s := range stays {
 		d.progress.paragraph(2, "Stays: %s: %s.", s.what, strings.TrimSuffix(s.why, "."))

@@ -14,7 +14,7 @@ import (
 )
 
 // follow prints each new event, and each repetition, until the context ends. Its lines have the
-// time instead of an age, and columns that never move.
+// time instead of an age, and columns of fixed width.
 func (e *eventLister) follow(ctx context.Context, printed []*corev1.Event, wanted func(*corev1.Event) bool,
 	options ...client.ListOption) error {
 	hub, _, err := e.client()

@@ -188,8 +188,7 @@ func (e *explainer) onMember(ctx context.Context) error {
 	return err
 }
 
-// explained are the kinds among which a name is looked for: clusters and
-// memberclusters are members.
+// explained are the kinds for the search of a name: clusters and memberclusters are members.
 func explained() []kind {
 	return slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool {
 		return k.name == "clusters" || k.name == "memberclusters" || k.name == kindApprovals

@@ -26,11 +26,11 @@ const importedVersion = "0.0.0-imported"
 
 // Rancher Fleet installs an agent in two ways: by a chart, or by the hub with the kubeconfig of the
 // member. An imported agent has no release. Helm refuses to install another one over its objects,
-// and has no revision to roll back to. If the marks of Rancher Fleet prove that it owns the
+// and has no revision to roll back to. If the marks of Rancher Fleet prove its ownership of the
 // objects, they become revision 1.
 
-// importedObjects names what Rancher Fleet's hub applies for its agent, except for namespaces,
-// Secrets and the account default, which no release may delete.
+// importedObjects names the objects applied by Rancher Fleet's hub for its agent. It leaves out
+// namespaces, Secrets and the account default, because no release may delete them.
 func importedObjects() (objects []*unstructured.Unstructured) {
 	role := naming.SystemNamespace + "-fleet-agent-role"
 	for _, o := range []struct{ apiVersion, kind, namespace, name string }{

@@ -10,8 +10,9 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// mayBegin refuses, before anything is written on the hub, what joinCluster would refuse after it
-// has created the token. Without --hub-url, the address of the hub may come with the token.
+// mayBegin makes the checks of joinCluster before anything is written on the hub; joinCluster
+// repeats them after it has created the token. Without --hub-url, the token may contain the address
+// of the hub.
 func (j *joiner) mayBegin(ctx context.Context, cluster, hub *checked) error {
 	installed, err := j.mayMove(ctx, cluster)
 	if err != nil {
@@ -31,8 +32,8 @@ func (j *joiner) mayBegin(ctx context.Context, cluster, hub *checked) error {
 	return err
 }
 
-// mayReplace refuses, before anything is written, what agentFits would refuse when the token is
-// there.
+// mayReplace makes the checks of agentFits before anything is written; agentFits repeats them with
+// the token.
 func (j *joiner) mayReplace(ctx context.Context, cluster, hub *checked) error {
 	values, err := j.expectedValues(hub)
 	if err != nil {

@@ -123,7 +123,7 @@ func (c *changer) removeAccount(ctx context.Context, hub client.Client, member *
 	return c.line("ServiceAccount %s/%s is deleted.", account.Namespace, account.Name)
 }
 
-// describeLeave prints what the departure of a member would change.
+// describeLeave prints the effects of a member's departure.
 func (c *changer) describeLeave(ctx context.Context, hub client.Client, o client.Object, policy string, uninstall bool) error {
 	held, err := delivered(ctx, hub, memberNamespaceOf(o))
 	if err != nil {

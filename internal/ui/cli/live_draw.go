@@ -33,7 +33,7 @@ func (p *page) draw(now time.Time) string {
 	return strings.Join(append(lines[:p.height-1], p.cut(printers.EscapeTerminal(p.foot(now)))), "\n")
 }
 
-// foot says what is shown, and which keys act.
+// foot describes the shown objects and the active keys.
 func (p *page) foot(now time.Time) string {
 	switch {
 	case p.typing:

@@ -319,7 +319,7 @@ func (c *checked) leftOf(ctx context.Context, namespace string) (left []string, 
 	return left, nil
 }
 
-// whose names the owner of a chart with the name of one of Muster's charts.
+// whose names the owner of a chart with the same name as one of Muster's charts.
 func whose(release *helm.Release, chart *chartv2.Chart) string {
 	if isOurs(release, chart) {
 		return "Muster's"

@@ -36,7 +36,7 @@ type migratedAgent struct {
 	cluster   *checked
 	helm      *helmOn
 	revisions []*helm.Release
-	// imported: there is no release, and revisions holds what the agent becomes.
+	// imported: there is no release, and revisions holds the revision made of the agent.
 	imported   bool
 	deployment types.NamespacedName
 	// record is the Cluster or MemberCluster on the hub, with the credential of the agent.
@@ -189,8 +189,8 @@ func (a *migratedAgent) find(ctx context.Context, cluster *checked, r chartRelea
 	return nil
 }
 
-// findImported finds an agent that Rancher Fleet's hub installed without a release, as the
-// revision that it becomes.
+// findImported finds an agent installed by Rancher Fleet's hub without a release, and makes a
+// revision of it.
 func (a *migratedAgent) findImported(ctx context.Context) error {
 	found, err := a.cluster.imported(ctx)
 	if err != nil || len(found) == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// sayInvalidNames names the Clusters that no agent can register as, because of their names.
+// sayInvalidNames prints the Clusters with names that no agent can register.
 func (m *migrator) sayInvalidNames(ctx context.Context, hub *checked) error {
 	var clusters fleet.ClusterList
 	if err := hub.List(ctx, &clusters); err != nil {

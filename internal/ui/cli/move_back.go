@@ -125,7 +125,7 @@ func (m *migrator) stillAccepted(ctx context.Context, now, kept *corev1.Secret) 
 	return m.progress.err
 }
 
-// noteMovedTo writes the Cluster on Muster's hub to the copy, before the Secret with that name
+// noteMovedTo notes the Cluster on Muster's hub in the copy of a Secret, before the Secret itself
 // changes.
 func (c *checked) noteMovedTo(ctx context.Context, hub *checked, now, kept *corev1.Secret) error {
 	if now == nil || !mustRestore(now, kept) || movedTo(kept) != "" {

@@ -81,7 +81,7 @@ func (m *migrator) moveHere(ctx context.Context, cluster, hub *checked, id strin
 	}})
 }
 
-// isBack says that a member is back at the hub of Rancher Fleet, if it is.
+// isBack prints that a member is back at the hub of Rancher Fleet, if it is.
 func (m *migrator) isBack(ctx context.Context, cluster *checked, from *elsewhere) error {
 	helm, err := cluster.helm(agentRelease)
 	if err != nil {

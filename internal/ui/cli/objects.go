@@ -87,8 +87,7 @@ func (i *initializer) takenBefore(ctx context.Context, cluster *checked, r chart
 	return commands, nil
 }
 
-// isOfRelease reports whether Helm takes an object for one of a release, by the marks that
-// Helm itself goes by.
+// isOfRelease reports whether Helm considers an object part of a release, by Helm's own marks.
 func isOfRelease(o metav1.Object, r chartRelease) bool {
 	marks := o.GetAnnotations()
 	return o.GetLabels()[labelMadeBy] == "Helm" && marks["meta.helm.sh/release-name"] == r.chart &&

@@ -72,8 +72,8 @@ func (c *changer) retry(ctx context.Context, hub client.Client, o client.Object)
 	return c.line("%s is deployed again; muster explain %s/%s shows its progress.", c.title(o), c.kindOfObject(o), view.NameOf(o))
 }
 
-// checkSource returns an error for a Bundle that a GitRepo or a HelmOp writes: changes of a user
-// do not stay there.
+// checkSource returns an error for a Bundle written by a GitRepo or a HelmOp, because it would
+// revert a user's change.
 func (c *changer) checkSource(ctx context.Context, hub client.Client, o client.Object, verb string) error {
 	source, err := decision.SourceOf(ctx, hub, o)
 	if err != nil {

@@ -42,7 +42,7 @@ func (h *access) checkColor() error {
 
 // style is the look of a table.
 type style struct {
-	// colored colours the states; marked puts a symbol before each, which reads without colour.
+	// colored colors the states; marked puts a symbol before each, readable without color.
 	colored, marked bool
 	// width is the width of the terminal; 0 without one.
 	width int

@@ -26,7 +26,7 @@ const (
 	sentence = 16
 )
 
-// expendable are the columns that a narrow terminal does without, the first ones first.
+// expendable are the columns dropped on a narrow terminal, in this order.
 var expendable = []string{"KIND", "AGE", "VERSION", "LAST-USED", "CLIENT-ID", "BUNDLES", "AGE"}
 
 // table prints aligned lines. Columns stay aligned after a flush.

@@ -89,7 +89,7 @@ registered stay members: use "muster revoke" to end the access of a member.`,
 	return command
 }
 
-// facts says what a token is for, until when, and what to do with the output.
+// facts describes the purpose of a token, its expiry, and the use of the output.
 func (i *issuer) facts(token *fleet.ClusterRegistrationToken) string {
 	uses := "any number of clusters"
 	if most := token.Spec.MaxRegistrations; most != nil {

@@ -85,8 +85,8 @@ func (v *versions) run(ctx context.Context) error {
 	return p.err
 }
 
-// readHub reads the versions of the hub and its agents. What cannot be read is a problem, and no
-// error: the version of the program is known anyway.
+// readHub reads the versions of the hub and its agents. A failed read is a problem, not an error:
+// the version of the program is known anyway.
 func (v *versions) readHub(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, answersWithin)
 	defer cancel()

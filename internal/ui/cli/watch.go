@@ -26,8 +26,8 @@ import (
 const (
 	// redrawn is the interval of drawing. Ages grow, so the table changes without events.
 	redrawn = time.Second
-	// problemLasts exceeds client-go's retry delay. Without another error in that time, a
-	// problem is over.
+	// problemLasts exceeds client-go's retry delay. Without another error in this time, a problem is
+	// over.
 	problemLasts = time.Minute
 )
 

@@ -194,7 +194,7 @@ func (d *shownDelivery) ofPlacement(o client.Object, spec *placement.PlacementSp
 	}
 	for _, member := range status.PlacementStatuses {
 		if meta.IsStatusConditionFalse(member.Conditions, placement.ConditionScheduled) {
-			continue // its obstacle says more
+			continue // its obstacle explains more
 		}
 		one := target{
 			Name: member.ClusterName, State: view.StateNew, Path: memberPath(member.ClusterName),

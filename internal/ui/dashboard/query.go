@@ -55,8 +55,8 @@ type query struct {
 	selector labels.Selector
 }
 
-// queryOf returns the query of an address. An invalid query comes with an error. It selects
-// nothing, and has the values of the address for the form.
+// queryOf returns the query of an address. For an invalid query it also returns an error. An
+// invalid query selects nothing, and has the values of the address for the form.
 func queryOf(path string, values url.Values) (query, error) {
 	q := query{Path: path, Namespace: values.Get("namespace"), Name: strings.TrimSpace(values.Get("name")),
 		Selector: strings.TrimSpace(values.Get("selector")), State: values.Get("state"),

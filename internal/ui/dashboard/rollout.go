@@ -40,7 +40,7 @@ type step struct {
 // progress is the progress of one member.
 type progress int
 
-// A member goes from the first to the last.
+// A member passes them from the first to the last.
 const (
 	waits     progress = iota // its turn has not come
 	beingSent                 // it is sent the newest resources, or is blocked

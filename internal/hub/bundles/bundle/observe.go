@@ -237,8 +237,8 @@ func (c *Controller) load(ctx context.Context, bundle *fleet.Bundle, agents bool
 	return state, c.contents.ensure(ctx, key, content)
 }
 
-// noting notes in the journal the begin of a Bundle's check. A hub with an unwritable journal goes
-// on without it.
+// noting notes in the journal the begin of a Bundle's check. A hub with an unwritable journal
+// continues without it.
 func (c *Controller) noting(ctx context.Context, bundle *fleet.Bundle) begin {
 	note := func(err error) {
 		if err != nil {

@@ -13,7 +13,7 @@
 //	                                                        Cloned   until an annotation accepts the older one, or the agent registers anew
 //
 // While the agent of a MemberCluster sends no heartbeats, the hub replaces the sealed credential in
-// the report twice in its life. The agent then finds a working credential when it comes back.
+// the report twice in its life. The agent then finds a working credential when it returns.
 //
 // Its invariant: only the pinned key opens a new credential, and only for the account of the
 // member.

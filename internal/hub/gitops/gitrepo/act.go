@@ -85,8 +85,8 @@ func (r *reconciliation) act(ctx context.Context) error {
 	return nil
 }
 
-// remember notes the attempt to read a commit. After a failure, the next attempt comes later and
-// later. After a success, the cache gets time to show the Bundles.
+// remember notes the attempt to read a commit. After each failure, the next attempt waits longer.
+// After a success, the cache gets time to show the Bundles.
 func (r *reconciliation) remember(read string) {
 	s := r.seen
 	if r.Problem == nil || s.tried != read {

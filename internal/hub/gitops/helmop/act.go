@@ -86,7 +86,7 @@ func (r *reconciliation) act(ctx context.Context) error {
 	return err
 }
 
-// remember notes the attempt. After a failure, the next one comes later and later.
+// remember notes the attempt. After each failure, the next attempt waits longer.
 func (r *reconciliation) remember(err error) {
 	s, interval := r.seen, r.interval()
 	if r.Problem == nil || s.generation != r.op.Generation {

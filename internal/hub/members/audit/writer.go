@@ -3,7 +3,7 @@
 //
 // Audit owns AuditEntries whole. Its invariants: a fact has one entry, however often it is written,
 // because the fact determines the entry's name. An entry never changes. Nothing in the hub depends
-// on an entry, so the writer logs a refusal by the API server and goes on.
+// on an entry, so the writer logs a refusal by the API server and continues.
 package audit
 
 import (
