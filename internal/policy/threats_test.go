@@ -2,13 +2,17 @@ package policy
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// TestEveryThreatNamesATestThatExists: a row of the threat model whose test was renamed or deleted
-// promises what nobody checks.
-func TestEveryThreatNamesATestThatExists(t *testing.T) {
+// named matches the names of tests in a page.
+var named = regexp.MustCompile("`(Test\\w+)`")
+
+// testFunctions are the names of all tests.
+func testFunctions(t *testing.T) map[string]bool {
+	t.Helper()
 	exists, function := map[string]bool{}, regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	for _, name := range tracked(t) {
 		if !isTest(name) {
@@ -18,7 +22,37 @@ func TestEveryThreatNamesATestThatExists(t *testing.T) {
 			exists[string(match[1])] = true
 		}
 	}
-	named := regexp.MustCompile("`(Test\\w+)`")
+	return exists
+}
+
+// TestEveryFeatureOfMembersNamesATestThatExists reads the table of features by kind of member.
+func TestEveryFeatureOfMembersNamesATestThatExists(t *testing.T) {
+	exists, rows := testFunctions(t), 0
+	_, table, _ := strings.Cut(string(read(t, "docs/concepts.md")), "| muster | dashboard | test |\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	for line := range strings.Lines(table) {
+		cells := strings.Split(strings.Trim(line, "| \n"), " | ")
+		if cells[0] == "---" {
+			continue
+		}
+		rows++
+		if len(cells) != 7 || !slices.Contains([]string{"button", "shown", "YAML", "–"}, cells[5]) {
+			t.Errorf("docs/concepts.md: want seven columns, and button, shown, YAML or – for the dashboard: %s", line)
+			continue
+		}
+		if test := named.FindStringSubmatch(cells[6]); test == nil || !exists[test[1]] {
+			t.Errorf("docs/concepts.md: no such test: %s", line)
+		}
+	}
+	if rows < 20 {
+		t.Errorf("the table has %d rows", rows)
+	}
+}
+
+// TestEveryThreatNamesATestThatExists: a row of the threat model whose test was renamed or deleted
+// promises what nobody checks.
+func TestEveryThreatNamesATestThatExists(t *testing.T) {
+	exists := testFunctions(t)
 	rows := 0
 	for number, line := range strings.Split(string(read(t, "docs/threat-model.md")), "\n") {
 		tests := named.FindAllStringSubmatch(line, -1)

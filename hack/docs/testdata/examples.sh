@@ -188,4 +188,5 @@ kubectl --context new-hub -n cattle-fleet-system wait --for=delete pod -l app=fl
 mv early.age hub.age
 muster restore hub.age --context new-hub --passphrase-file passphrase.txt
 kubectl --context new-hub -n cattle-fleet-system scale deployment fleet-controller --replicas=1
+until muster doctor --hub-context new-hub; do sleep 1; done
 muster move --context edge-1 --hub-context new-hub

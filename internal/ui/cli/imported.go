@@ -96,6 +96,7 @@ func (c *checked) importedAmong(ctx context.Context, objects []*unstructured.Uns
 				"and run the command again: %w", c.role, o.GetKind(), key.Name, err)
 		case err != nil:
 			return nil, nil, fmt.Errorf("reading %s %s on %s: %w", o.GetKind(), key.Name, c.role, err)
+		case isShared(existing): // the chart leaves it to its owner
 		case isOfRelease(existing, r): // Muster's deployer puts the marks of the other one on the agent's own objects, too
 		case ofRancherAgent(existing):
 			found = append(found, existing)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -80,7 +81,7 @@ func (i *initializer) takenBefore(ctx context.Context, cluster *checked, r chart
 			return nil, notAsked{err}
 		case err != nil:
 			return nil, fmt.Errorf("reading %s %s on %s: %w", o.GetKind(), key.Name, cluster.role, err)
-		case !isOfRelease(existing, r):
+		case !isOfRelease(existing, r) && !isShared(existing):
 			commands = append(commands, adoptCommand(cluster.contextName(), mapping.Resource.GroupResource().String(), existing, r))
 		}
 	}
@@ -92,6 +93,13 @@ func isOfRelease(o metav1.Object, r chartRelease) bool {
 	marks := o.GetAnnotations()
 	return o.GetLabels()[labelMadeBy] == "Helm" && marks["meta.helm.sh/release-name"] == r.chart &&
 		marks["meta.helm.sh/release-namespace"] == r.namespace
+}
+
+// isShared reports whether an object is the definition of a kind that the charts leave to its
+// owner. A rendered chart contains the definition, because rendering does not look for the owner.
+func isShared(o client.Object) bool {
+	return o.GetObjectKind().GroupVersionKind().Kind == "CustomResourceDefinition" &&
+		slices.Contains([]string{"appliedworks.placement.kubernetes-fleet.io", "clusterprofiles.multicluster.x-k8s.io"}, o.GetName())
 }
 
 func adoptCommand(context, resource string, o metav1.Object, r chartRelease) string {

@@ -1,13 +1,19 @@
 package cli
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -38,4 +44,33 @@ func TestAllObjectsInTheWayOfAHubAreNamedBeforeOneIsWritten(t *testing.T) {
 		h.check(h.Update(ctx, o))
 	}
 	admin.runs("init", "The hub is running.")
+}
+
+// TestADefinitionOfAnotherReleaseIsInNobodysWay has the definition that the agent of a
+// MemberCluster left, which its chart keeps.
+func TestADefinitionOfAnotherReleaseIsInNobodysWay(t *testing.T) {
+	kindOfDefinitions := schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+	crd := func(name string) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{}
+		o.SetGroupVersionKind(kindOfDefinitions)
+		o.SetName(name)
+		o.SetLabels(map[string]string{labelMadeBy: "Helm"})
+		o.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "member-agent", "meta.helm.sh/release-namespace": "default"})
+		return o
+	}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(kindOfDefinitions, meta.RESTScopeRoot)
+	objects := []*unstructured.Unstructured{
+		crd("appliedworks.placement.kubernetes-fleet.io"), crd("clusterprofiles.multicluster.x-k8s.io"), crd("clusters.fleet.cattle.io"),
+	}
+	scheme := runtime.NewScheme()
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper)
+	for _, o := range objects {
+		builder.WithObjects(o.DeepCopy())
+	}
+	c := &checked{access: newAccess(), Client: builder.Build()}
+	_, commands, err := c.importedAmong(t.Context(), objects, agentRelease)
+	if err != nil || len(commands) != 1 || !strings.Contains(commands[0], "clusters.fleet.cattle.io") {
+		t.Errorf("in the way are %v: %v", commands, err)
+	}
 }
