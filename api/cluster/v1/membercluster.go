@@ -79,8 +79,10 @@ type Taint struct {
 
 // DeleteOptions of a MemberCluster.
 type DeleteOptions struct {
-	// validationMode is accepted for compatibility, and has no effect. In Muster no networking object
-	// can block a deletion.
+	// validationMode is the treatment of services that the member exports through KubeFleet's
+	// networking agents. With Strict, a deleted MemberCluster leaves only after the last
+	// InternalServiceExport in its member namespace is gone. With Skip, it leaves at once. Without
+	// deleteOptions, Strict applies.
 	// +optional
 	// +kubebuilder:default=Strict
 	// +kubebuilder:validation:Enum=Skip;Strict

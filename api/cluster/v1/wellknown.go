@@ -70,6 +70,11 @@ const (
 	// ConditionLeftoversRemoved is False, and names the leftovers, while KubeFleet's hub has left
 	// something on a membership object or of a placement. Otherwise it is absent. A Muster addition.
 	ConditionLeftoversRemoved = "LeftoversRemoved"
+	// ConditionDeletionValidated is False while exported services keep a deleted MemberCluster, and
+	// True afterwards; absent if none kept it. A Muster addition.
+	ConditionDeletionValidated = "DeletionValidated"
+	// ValidationSkip is the mode that lets a deleted MemberCluster leave despite exported services.
+	ValidationSkip = "Skip"
 	// ConditionAgentUpToDate on a MemberCluster reports whether its agent has the version and the
 	// settings of the hub, with the cause if not. A Muster addition.
 	ConditionAgentUpToDate = "AgentUpToDate"

@@ -22,6 +22,15 @@ const (
 	// IdentityInvalid: spec.identity is no permitted identity for an agent; ReadyToJoin of a
 	// MemberCluster.
 	IdentityInvalid = "IdentityInvalid"
+	// DeletionValid: the exported services that kept a deleted MemberCluster are gone, or no longer
+	// count; DeletionValidated of a MemberCluster.
+	DeletionValid = "DeletionValid"
+	// ServicesExported: services that the member exports keep a deleted MemberCluster;
+	// DeletionValidated of a MemberCluster.
+	ServicesExported = "ServicesExported"
+	// ServicesUnreadable: the hub cannot read the exported services of a deleted MemberCluster, and
+	// keeps it; DeletionValidated of a MemberCluster.
+	ServicesUnreadable = "ServicesUnreadable"
 	// KubeFleetFinalizers: KubeFleet's hub has left finalizers on the object; LeftoversRemoved
 	// of a MemberCluster.
 	KubeFleetFinalizers = "KubeFleetFinalizers"

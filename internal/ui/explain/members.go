@@ -185,6 +185,18 @@ var memberCauses = []cause{
 		remedy: "If that hub is gone for good, remove the finalizers as the message says.",
 	},
 	{
+		kinds: ofMemberClusters, reasons: []string{reasons.ServicesExported},
+		means: "The MemberCluster is deleted and exports services through KubeFleet's networking agents. Its validation mode is Strict, so " +
+			"it does not leave before them.",
+		remedy: "Delete the ServiceExports on the cluster, or set spec.deleteOptions.validationMode to Skip as the message says.",
+	},
+	{
+		kinds: ofMemberClusters, reasons: []string{reasons.ServicesUnreadable},
+		means: "The MemberCluster is deleted, and the hub cannot check for exported services. The hub keeps it, because its validation mode " +
+			"is Strict.",
+		remedy: "Upgrade the chart of the hub, which gives it the right to list them, or set the validation mode to Skip as the message says.",
+	},
+	{
 		kinds: ofMembers, reasons: []string{reasons.LeavePolicyInvalid},
 		means:  "A setting of the member has a value that the hub does not support.",
 		remedy: "Correct the field in the message.",

@@ -29,6 +29,8 @@ var unrecorded = []struct{ kind, reasons, why string }{
 	{kindCluster, "AgentRemoved NameTaken NotVerified OutOfSync", notYet},
 	{kindCluster, "PropertiesSkipped ClusterProfileTaken AccessWithheld AccessSecretTaken AccessGiven AccessEnded", anEvent},
 	{kindMemberCluster, "SwitchedOff NotVerified", notYet},
+	{kindMemberCluster, "ServicesExported", afterRecording},
+	{kindMemberCluster, "ServicesUnreadable", notYet},
 	{kindMemberCluster, "RolloutStopped NameTaken ForeignAgent NoCredential", afterRecording},
 	{kindRequest, "ClusterLeaving", aRace},
 	{kindRequest, "Quarantined", afterRecording},

@@ -47,6 +47,12 @@ type Leaver struct {
 	// Definition is a deleted CustomResourceDefinition of resources to remove first; empty if none is
 	// missing.
 	Definition string
+	// Kept is the reason why the member does not begin to leave; empty if it does. The hub checks
+	// again after KeptRetry.
+	Kept      string
+	KeptRetry time.Duration
+	// Begins is the time when a kept member began to leave; zero if nothing kept it.
+	Begins time.Time
 	// Leftovers names finalizers or objects of others on the membership object after the member has
 	// left; empty if none.
 	Leftovers string
@@ -70,6 +76,9 @@ type Departure struct {
 func (l Leaver) Depart(now time.Time) Departure {
 	joined := membership.AgentCondition(l.Report, clusterv1beta1.ConditionJoined)
 	deadline := l.Deleted.Add(l.Timeout)
+	if l.Begins.After(l.Deleted) {
+		deadline = l.Begins.Add(l.Timeout)
+	}
 	switch {
 	case l.NamespaceState != membernamespace.NamespaceOurs:
 		return Departure{Step: RemoveFinalizer}

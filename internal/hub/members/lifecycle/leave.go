@@ -43,6 +43,9 @@ func (c *Controller) leave(ctx context.Context, record client.Object, leaving Re
 		return ctrl.Result{}, c.keep(ctx, record, leaving.Kept(reasons.DefinitionDeleted, servedkinds.Kept(definition)),
 			servedkinds.Kept(definition))
 	}
+	if l.Kept != "" {
+		return ctrl.Result{RequeueAfter: l.KeptRetry}, leaving.Report(ctx, Departure{Message: "leaving waits: " + l.Kept})
+	}
 	now := c.Clock.Now()
 	departure := l.Depart(now)
 	if departure.Step == WaitForAgent {

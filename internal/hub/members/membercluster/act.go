@@ -53,6 +53,9 @@ func (r *reconciliation) Observe(ctx context.Context, member lifecycle.Observed)
 		o.Refresh = r.Liveness.RefreshReported()
 		o.health = r.healthOf(mc)
 	}
+	if err := r.observeExports(ctx); err != nil {
+		return err
+	}
 	if err := r.observeWorks(ctx); err != nil {
 		return err
 	}

@@ -19,10 +19,15 @@ import (
 func leaver(o observed, timeout time.Duration) lifecycle.Leaver {
 	return lifecycle.Leaver{
 		Observed: o.Observed, Timeout: timeout, Leftovers: o.leftovers, Emptying: o.emptying(), Definition: o.worksDefinition,
+		Kept: o.validation.message,
 	}
 }
 
-func (r *reconciliation) Leaver(timeout time.Duration) lifecycle.Leaver { return leaver(r.o, timeout) }
+func (r *reconciliation) Leaver(timeout time.Duration) lifecycle.Leaver {
+	l := leaver(r.o, timeout)
+	l.Begins, l.KeptRetry = r.o.validation.since(r.Clock.Now()), validationRetry
+	return l
+}
 
 // Forget drops the controller's data about a member namespace.
 func (r *reconciliation) Forget(namespace string) {

@@ -57,6 +57,8 @@ type observed struct {
 	// their definition if it is gone; the Works are then unknown.
 	works           []*placement.Work
 	worksDefinition string
+	// validation is the check of exported services before a deleted member leaves.
+	validation exportCheck
 	// generation of the MemberCluster.
 	generation int64
 }

@@ -29,6 +29,9 @@ func describe(o observed, generation int64, departure lifecycle.Departure, now t
 	}
 	set(clusterv1beta1.ConditionJoined, joinedCondition(o, departure))
 	set(clusterv1beta1.ConditionHealthy, healthyCondition(o))
+	if validated := o.validation.condition(); validated.reason != "" {
+		set(clusterv1beta1.ConditionDeletionValidated, validated)
+	}
 	if o.leftovers != "" {
 		set(clusterv1beta1.ConditionLeftoversRemoved, result{metav1.ConditionFalse, reasons.KubeFleetFinalizers, o.leftovers})
 	} else {
