@@ -115,6 +115,11 @@ func TestAHubIsRestoredOnAnotherCluster(t *testing.T) {
 	r := newRestoring(t)
 	ctx := context.Background()
 	r.admin.refused(r.command, "it is not a hub; install the hub with muster init")
+	none := filepath.Join(t.TempDir(), "none.age")
+	r.admin.refused("backup -o "+none+" --passphrase-file "+strings.Fields(r.command)[3], "the cluster serves no fleet: it is not a hub")
+	if _, err := os.Stat(none); !os.IsNotExist(err) {
+		t.Errorf("a backup of no hub leaves a file: %v", err)
+	}
 	r.target.InstallHub(t)
 	r.admin.cacheDir = t.TempDir()
 	r.refusals()
@@ -125,6 +130,7 @@ func TestAHubIsRestoredOnAnotherCluster(t *testing.T) {
 		t.Errorf("with an author without rights: %v\n%s%s", err, out, said)
 	}
 	r.mayPlace(r.onto)
+	r.interrupted()
 	r.admin.says(r.command, "1 objects of the backup", "1 placements are paused", "Start the hub: ")
 	r.admin.says(r.command, "\n0 objects of the backup")
 	r.compare()
@@ -145,6 +151,26 @@ func TestAHubIsRestoredOnAnotherCluster(t *testing.T) {
 	if web.Labels["env"] != "changed" {
 		t.Errorf("a second restore has set the labels %v", web.Labels)
 	}
+}
+
+// interrupted ends a restore at its first step, as a user does.
+func (r restoring) interrupted() {
+	r.t.Helper()
+	r.check(r.onto.DeleteAllOf(context.Background(), &fleet.ClusterGroup{}, client.InNamespace("team-b")))
+	ctx, cancel := context.WithCancel(context.Background())
+	command, stop := strings.Fields(r.command), time.AfterFunc(300*time.Millisecond, cancel)
+	defer stop.Stop()
+	if _, said, err := r.admin.runIn(ctx, command...); err == nil || !strings.Contains(said, "you can run the command again") {
+		r.t.Logf("the restore was not interrupted: %v %s", err, said) // the machine was faster
+	}
+	cancel()
+	out, said, err := r.admin.run(command...)
+	var groups fleet.ClusterGroupList
+	r.check(r.onto.List(context.Background(), &groups, client.InNamespace("team-b")))
+	if err != nil || len(groups.Items) != 130 {
+		r.t.Errorf("after an interrupted restore there are %d ClusterGroups: %v\n%s%s", len(groups.Items), err, out, said)
+	}
+	r.check(r.onto.Delete(context.Background(), &placement.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}))
 }
 
 // refusals has a hub that runs, a hub with a member, a user without rights, and another key.
