@@ -102,6 +102,7 @@ func entryOf(name string) *entry {
 func Main(m *testing.M, stop ...func()) int {
 	defer stopAll()
 	flag.Parse()
+	_ = os.Unsetenv("KUBECONFIG") // no test reaches the clusters of its user
 	if flag.Lookup("test.bench").Value.String() == "" {
 		debug.SetGCPercent(garbage)
 		_ = os.Setenv("GOGC", strconv.Itoa(garbage)) // no name and no value is invalid here

@@ -60,11 +60,18 @@ var placementCauses = []cause{
 	{
 		kinds: ofPlacements, reasons: []string{
 			reasons.SchedulingPolicyUnfulfilled, reasons.ScheduleFailed, reasons.AffinityNotMatched, reasons.TaintNotTolerated,
-			reasons.TopologySpreadNotSatisfied, reasons.Outranked, reasons.NotNamed, reasons.NoSuchMember,
+			reasons.TopologySpreadNotSatisfied, reasons.Outranked, reasons.NotNamed,
 		},
 		means:  "Fewer members match than the policy requires.",
 		remedy: "Compare the affinity, tolerations and spread of the policy with the members. The message has the reason for each member.",
-		onHub:  []string{"kubectl get memberclusters --show-labels"},
+		onHub:  []string{"kubectl get memberclusters,clusters.fleet.cattle.io -A --show-labels"},
+	},
+	{
+		kinds: ofPlacements, reasons: []string{reasons.NoSuchMember},
+		means: "The policy names a member that does not exist, or a Cluster whose workspace is closed to placements.",
+		remedy: "Correct the name in spec.policy.clusterNames: a Cluster is WORKSPACE/NAME. To open a workspace to placements, set its label " +
+			"muster/placement=true.",
+		onHub: []string{"muster get"},
 	},
 	{
 		kinds: ofPlacements, reasons: []string{
