@@ -218,6 +218,14 @@ func (c Cluster) leftoverNamespace(ctx context.Context, found *Leftovers, name s
 	if release.Name == "" && namespace.Labels[labelHelmMade] != name {
 		found.stays("%s: Helm has not created it", namespace)
 		return nil
+	} else if release.Name != "" {
+		gone, err := c.releaseGone(ctx, found, release)
+		if err != nil {
+			return err
+		} else if !gone {
+			found.kept(release)
+			return nil
+		}
 	}
 	foreign, err := c.foreignIn(ctx, name, found.objects())
 	if err == nil && foreign == nil {

@@ -98,6 +98,31 @@ func TestObjectsOfAReleaseThatHelmKnowsAreNoLeftovers(t *testing.T) {
 	}
 }
 
+// TestANamespaceOfAnotherReleaseStays has a release of a user, which created the namespace of an
+// agent.
+func TestANamespaceOfAnotherReleaseStays(t *testing.T) {
+	s := newSite(t)
+	namespace := s.own[0]
+	before := namespace.DeepCopyObject().(client.Object)
+	namespace.SetLabels(map[string]string{"name": namespace.GetName(), "app.kubernetes.io/managed-by": "Helm"})
+	namespace.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "umbrella", "meta.helm.sh/release-namespace": "default"})
+	check(t, s.Patch(t.Context(), namespace, client.MergeFrom(before)))
+	if says := strings.Join(s.find().Stays, "\n"); !strings.Contains(says, namespace.GetName()+": it is of Helm release default/umbrella") {
+		t.Errorf("an agent that removes itself says %s", says)
+	}
+	history := s.named(&corev1.Secret{Type: "helm.sh/release.v1"}, "default", "sh.helm.release.v1.umbrella.v1")
+	history.SetLabels(map[string]string{"owner": "helm", "name": "umbrella", "status": "deployed"})
+	s.others = append(s.others, s.create(history))
+	check(t, s.Delete(t.Context(), s.own[1]))
+	found := s.leftovers()
+	if names := s.names(found); slices.Contains(names, "Namespace "+namespace.GetName()) {
+		t.Errorf("it finds %v", names)
+	}
+	if says := strings.Join(found.Stays, "\n"); !strings.Contains(says, "helm -n default uninstall umbrella removes them") {
+		t.Errorf("it says %s", says)
+	}
+}
+
 // hubSite has what a hub leaves that is deleted with its namespace while members leave.
 func hubSite(t *testing.T) (s *site, live *clusterv1beta1.MemberCluster) {
 	t.Helper()

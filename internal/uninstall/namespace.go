@@ -59,7 +59,12 @@ func (c Cluster) findNamespace(ctx context.Context, found *Installation) error {
 	if err != nil {
 		return err
 	}
-	if releaseOf(namespace) != found.release && namespace.Labels[labelHelmMade] != namespace.Name {
+	switch release := releaseOf(namespace); {
+	case release == found.release:
+	case release.Name != "":
+		found.stays("%s: it is of Helm release %s", namespace, release)
+		return nil
+	case namespace.Labels[labelHelmMade] != namespace.Name:
 		found.stays("%s: Helm has not created it", namespace)
 		return nil
 	}
