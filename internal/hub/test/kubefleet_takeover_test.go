@@ -224,10 +224,10 @@ func TestAHubThatTakesOverKubeFleetsKeepsMembersWorksAndDecisions(t *testing.T) 
 		f.check(f.get(crp, "", crp.Name))
 		c := meta.FindStatusCondition(crp.Status.Conditions, "LeftoversRemoved")
 		for _, words := range []string{
-			"1 clusterresourcebindings, 1 clusterresourcesnapshots of it",
+			"1 clusterresourcebindings, 1 clusterresourcesnapshots of the placement",
 			"kubectl delete --wait=false clusterresourcebindings,clusterresourcesnapshots -l kubernetes-fleet.io/parent-CRP=" + crp.Name,
 			"Work " + second.namespaceName() + "/" + envelope.Name, "Work " + unproved.namespaceName() + "/" + foreign.Name,
-			"which go when it is deleted",
+			"the hub deletes them together with the placement",
 		} {
 			if c == nil || !strings.Contains(c.Message, words) {
 				return fmt.Errorf("it says %+v, want %q", c, words)
