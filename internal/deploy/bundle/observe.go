@@ -15,6 +15,7 @@ import (
 	contents "github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/deploy/drift"
 	"github.com/muster-fleet/muster/internal/deploy/release"
+	"github.com/muster-fleet/muster/internal/retry"
 )
 
 // observation is the input of decide, with further input for act and report.
@@ -41,15 +42,16 @@ func (d *Deployer) observe(ctx context.Context, name string, delivery *delivery)
 		d.rereadHistory(ctx, name, delivery)
 	}
 	deployment := d.store.get(name)
+	if deployment != nil && delivery.uid != deployment.UID {
+		delivery.uid, delivery.written = deployment.UID, nil
+		delivery.failure, delivery.backoff = failure{}, retry.Failed() // of an earlier one of the name
+	}
 	s := observation{deployment: deployment, observed: observed{member: d.Member, failure: delivery.failure, correctAt: delivery.correctAt},
 		contested: delivery.contested(d.Clock.Now())}
 	if deployment != nil {
 		d.mu.Lock()
 		delivery.known, delivery.workspace = true, deployment.Labels[fleet.LabelBundleNamespace]
 		d.mu.Unlock()
-		if delivery.uid != deployment.UID {
-			delivery.uid, delivery.written = deployment.UID, nil
-		}
 		s.fill(deployment, d.wantedRelease(deployment))
 		if d.OnlyAgent && !isAgent(deployment) {
 			s.unsupported = "a MemberCluster gets only its own agent by a BundleDeployment: delete it, and use a placement"
