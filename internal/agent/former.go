@@ -44,6 +44,10 @@ func (a *Agent) leaveFormer(ctx context.Context, from *hubclient.Session, last *
 		if !waitFor(ctx, before) {
 			return
 		}
+		if s.isSucceededBy(ctx, to) {
+			s.log.Info("The previous hub does not answer, and the hub has the same member: its deliveries stay")
+			return
+		}
 		s.log.Info("Leaving the previous membership", "leavePolicy", s.leavePolicy())
 		if problem := s.leave(logr.NewContext(ctx, s.log)); problem != "" {
 			s.log.Info("The hub does not know that this cluster has left: delete its Cluster or MemberCluster there", "reason", problem)
@@ -51,6 +55,17 @@ func (a *Agent) leaveFormer(ctx context.Context, from *hubclient.Session, last *
 		}
 		s.log.Info("Left the previous membership")
 	})
+}
+
+// isSucceededBy reports whether the hub of another session takes the place of this one. It has the
+// same member, and this hub does not answer: it was lost, and restored elsewhere. The member then
+// leaves no fleet, and removes nothing, also if the lost hub comes back.
+func (s *session) isSucceededBy(ctx context.Context, to *hubclient.Session) bool {
+	if s.hub.Credential.Record() != to.Credential.Record() {
+		return false
+	}
+	hub := *s.hub // Ask writes the report to it
+	return hubclient.Classify(hub.Ask(ctx)) == hubclient.Unreachable && ctx.Err() == nil
 }
 
 // leave sends heartbeats and reports until the hub has accepted the departure of this member. It

@@ -131,6 +131,15 @@ func TestAHubIsRestoredFromABackupAndNoMemberLosesAnything(t *testing.T) {
 	f.check(f.Create(ctx, crp))
 	t.Cleanup(func() { f.dispose(crp) })
 	f.eventually("the MemberCluster has what is placed", func() error { return e.on.get(&corev1.ConfigMap{}, later, "settings") })
+	e.annotate("Delete") // the agent leaves no fleet when its hub is lost
+	f.eventually("the agent may know the leave policy", func() error {
+		var report clusterv1beta1.InternalMemberCluster
+		f.check(f.get(&report, naming.MemberNamespace(e.workspace, e.name), e.name))
+		if report.Spec.LeavePolicy != "Delete" {
+			return fmt.Errorf("it is %q", report.Spec.LeavePolicy)
+		}
+		return nil
+	})
 	before := e.footprint(shop, later)
 	deleted := e.on.deletions(e.target, shop, later)
 
@@ -177,6 +186,10 @@ func TestAHubIsRestoredFromABackupAndNoMemberLosesAnything(t *testing.T) {
 	hub.resume("crp-"+e.workspace, shop)
 	if after := e.footprint(shop, later); after != before {
 		t.Errorf("the cluster has\n%s\nand had\n%s", after, before)
+	}
+	if says := e.agent.logged.String(); !strings.Contains(says, "The previous hub does not answer, and the hub has the same member") ||
+		strings.Contains(says, "Leaving the previous membership") {
+		t.Error("the agent has left the fleet of the lost hub")
 	}
 	if gone := deleted(); len(gone) > 0 {
 		t.Errorf("deleted on the member: %v", gone)
