@@ -20,8 +20,6 @@ const (
 	hubManager = "muster-hub"
 	// hubDeployment is the name of the hub's Deployment in its namespace.
 	hubDeployment = "fleet-controller"
-	// ofMuster selects the objects of Muster's charts.
-	ofMuster = labelManagedBy + "=" + byHelm + ",app.kubernetes.io/part-of=muster"
 	// labelComponent tells the objects of agents from the objects of the hub.
 	labelComponent = "app.kubernetes.io/component"
 	ofAgents       = "agent"

@@ -114,7 +114,7 @@ func (o Object) ownedBy(owner Object) bool {
 // writtenByHub reports whether the hub is the manager of a field, given its key in fieldsV1.
 func (o Object) writtenByHub(key string) bool {
 	return slices.ContainsFunc(o.managers, func(m metav1.ManagedFieldsEntry) bool {
-		return m.Manager == hubManager && m.FieldsV1 != nil && strings.Contains(string(m.FieldsV1.Raw), key)
+		return m.Manager == hubManager && m.FieldsV1 != nil && strings.Contains(string(m.FieldsV1.GetRawBytes()), key)
 	})
 }
 
