@@ -1,9 +1,9 @@
-// Package backup writes the objects of a hub into one encrypted file, and creates them again from
-// there on another cluster.
+// Package backup writes the objects of a hub into one encrypted file, and creates them again on
+// another cluster.
 //
-// Its invariants: all objects of a file are from one moment of the API server, and a Secret leaves
-// the process encrypted only. A restore creates objects and never changes or deletes one that it
-// has not created itself.
+// Its invariants: all objects of a file are from one moment of the API server. A Secret leaves the
+// process only encrypted. A restore creates objects, and never changes or deletes the objects of
+// others.
 package backup
 
 import (
@@ -18,26 +18,26 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// format names the content of a file; another content gets another name.
+// format is the name of the file format. A change of the format changes the name.
 const format = "muster-backup/1"
 
-// Header begins a file.
+// Header is the first line of a file.
 type Header struct {
 	Format string `json:"format"`
 	// ID is random, and names the backup on restored objects.
 	ID string `json:"id"`
-	// Version is the version of the program that wrote the file.
+	// Version is the version of the writing program.
 	Version string    `json:"version"`
 	Taken   time.Time `json:"taken"`
 	// Cluster is the UID of the namespace kube-system of the hub's cluster.
 	Cluster string `json:"cluster"`
-	// ResourceVersion is the moment of the API server that the objects are from.
+	// ResourceVersion is the resource version of the API server at the moment of the backup.
 	ResourceVersion string `json:"resourceVersion"`
 	// Secrets reports whether the file has the Secrets of the workspaces.
 	Secrets bool `json:"secrets"`
 }
 
-// end is the last line of a file. A file without it is not complete.
+// end is the last line of a file. A file without it is incomplete.
 type end struct {
 	Objects int `json:"objects"`
 }
@@ -95,8 +95,8 @@ func (w *writer) close() error {
 	return nil
 }
 
-// Read opens a file and passes on its objects, one at a time and in the order of the file. It
-// returns an error for a file that is not complete.
+// Read decrypts a file and calls each for one object after the other, in the order of the file. It
+// returns an error for an incomplete file.
 func Read(file io.Reader, identities []age.Identity, each func(Header, *unstructured.Unstructured) error) (Header, error) {
 	opened, err := age.Decrypt(file, identities...)
 	if err != nil {
@@ -124,7 +124,7 @@ func Read(file io.Reader, identities []age.Identity, each func(Header, *unstruct
 		case next.End != nil && next.End.Objects != objects:
 			return header, fmt.Errorf("reading the backup: it has %d objects, and its end says %d", objects, next.End.Objects)
 		case next.End != nil:
-			_, err := io.Copy(io.Discard, packed) // the last piece of the file is authenticated, too
+			_, err := io.Copy(io.Discard, packed) // this also authenticates the last piece of the file
 			return header, err
 		}
 		o := &unstructured.Unstructured{}

@@ -9,8 +9,8 @@ import (
 	"filippo.io/age"
 )
 
-// Keys are the ways to encrypt or to open a file. A recipient encrypts without being able to open,
-// so that a program that takes backups holds no secret.
+// Keys holds the keys to encrypt or to open a file. A recipient can only encrypt, so the program
+// for backups holds no secret.
 type Keys struct {
 	// Recipients are public keys of age: age1...
 	Recipients []string
@@ -26,7 +26,7 @@ type Keys struct {
 var ErrNoKey = errors.New("a backup has Secrets, and is always encrypted: give --recipient or --recipients-file (age-keygen " +
 	"makes a key), or --passphrase-file")
 
-// ForWriting returns the recipients.
+// ForWriting returns the recipients of a new file.
 func (k Keys) ForWriting() ([]age.Recipient, error) {
 	var recipients []age.Recipient
 	for _, text := range k.Recipients {
@@ -64,7 +64,7 @@ func (k Keys) ForWriting() ([]age.Recipient, error) {
 	return []age.Recipient{by}, err
 }
 
-// ForReading returns the identities.
+// ForReading returns the identities to open a file.
 func (k Keys) ForReading() ([]age.Identity, error) {
 	switch {
 	case (k.IdentityFile == "") == (k.PassphraseFile == ""):

@@ -26,7 +26,7 @@ var (
 )
 
 // kinds returns the kinds in a file, in the order of their restore. Limits come before the limited
-// objects, owners before their objects, and members last. A member that comes back then finds its
+// objects, owners before their objects, and members last. A returning member then finds its
 // deliveries.
 //
 // The hub writes BundleDeployments, Contents, Works, bindings and ClusterProfiles again. Requests,
@@ -47,7 +47,7 @@ func kinds() []schema.GroupVersionResource {
 	return append(ordered, clusters, members, reports)
 }
 
-// isOfHub reports whether the hub writes an object again from others.
+// isOfHub reports whether the hub recreates an object from other objects.
 func isOfHub(resource schema.GroupVersionResource, o *unstructured.Unstructured) bool {
 	switch resource.Resource {
 	case "bundles":
@@ -75,7 +75,7 @@ func isSecretOfOthers(o *unstructured.Unstructured) bool {
 	return copied || labels[fleet.LabelManaged] == "true" || metav1.GetControllerOf(o) != nil
 }
 
-// isMemberNamespace reports whether the hub creates a namespace again for its member.
+// isMemberNamespace reports whether the hub recreates a namespace for its member.
 func isMemberNamespace(o *unstructured.Unstructured) bool {
 	return o.GetLabels()[fleet.LabelManaged] == "true"
 }

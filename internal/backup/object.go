@@ -20,15 +20,15 @@ import (
 	"github.com/muster-fleet/muster/internal/fleet/author"
 )
 
-// keptStatus are the fields of a status that the hub cannot compute again. Of the conditions of a
-// member, only the conditions of users are kept. They have a domain in their type.
+// keptStatus lists the status fields to restore: the hub cannot compute them again. Of the
+// conditions of a member, a restore keeps only the conditions of users. Their type has a domain.
 var keptStatus = map[schema.GroupVersionResource][]string{
 	tokens:   {"clusters", "lastUsed", "registrations", "rotation"},
 	clusters: {"history", "initialization", "conditions"},
 	members:  {"history", "conditions"},
 }
 
-// isHubItself reports whether a Cluster is the cluster of a hub. Another hub has another one.
+// isHubItself reports whether an object is the hub's own Cluster. Each hub creates its own.
 func isHubItself(resource schema.GroupVersionResource, o *unstructured.Unstructured) bool {
 	return resource == clusters && o.GetName() == "local" && o.GetNamespace() == "fleet-local"
 }
@@ -86,9 +86,9 @@ func (r *restoring) count(to *int, note string, o *unstructured.Unstructured) {
 	}
 }
 
-// clientFor returns the client of the author of a placement, an override or an envelope. The hub
-// reads and writes with the rights of this author, and a restore must not change them. All other
-// objects are created with the rights of the user.
+// clientFor returns a client in the name of the author of a placement, an override or an envelope.
+// The hub acts with the author's rights, and a restore must not change the author. The restore
+// creates all other objects with the rights of its user.
 func (r *restoring) clientFor(o *unstructured.Unstructured) (hub dynamic.Interface, as string, err error) {
 	name, groups := o.GetAnnotations()[author.AnnotationName], o.GetAnnotations()[author.AnnotationGroups]
 	if name == "" {
@@ -112,8 +112,8 @@ func (r *restoring) clientFor(o *unstructured.Unstructured) (hub dynamic.Interfa
 	return hub, as, nil
 }
 
-// desired returns the object to create: without what belonged to the other cluster, and owned by
-// the restored owners.
+// desired returns the object to create: without the status and the metadata of the other cluster,
+// and with the restored owners.
 func (r *restoring) desired(resource schema.GroupVersionResource, o *unstructured.Unstructured) *unstructured.Unstructured {
 	desired := o.DeepCopy()
 	metadata := map[string]any{"name": o.GetName()}
@@ -137,8 +137,8 @@ func (r *restoring) desired(resource schema.GroupVersionResource, o *unstructure
 	}
 	annotations[AnnotationRestored] = r.done.ID
 	if slices.Contains(placements, resource) {
-		// The selected objects are not in the backup. Without them, the hub would write empty Works, and
-		// members with other agents would remove what they have.
+		// The selected objects are not in the backup. Without them, the hub would write empty Works.
+		// Agents other than Muster's would then remove the placed objects.
 		annotations[fleet.AnnotationPaused] = "true"
 	}
 	desired.SetAnnotations(annotations)
@@ -157,8 +157,8 @@ func (r *restoring) desired(resource schema.GroupVersionResource, o *unstructure
 	return desired
 }
 
-// expiry returns the time when a registration token ends; zero for never. Its life began with its
-// creation, and a restore does not prolong it.
+// expiry returns the time when a registration token expires; zero for never. The life of a token
+// begins with its creation, and a restore does not prolong it.
 func expiry(o *unstructured.Unstructured) time.Time {
 	text, _, _ := unstructured.NestedString(o.Object, "spec", "ttl")
 	life, err := time.ParseDuration(text)
@@ -173,14 +173,14 @@ func (r *restoring) isExpired(resource schema.GroupVersionResource, o *unstructu
 	return resource == tokens && !ends.IsZero() && r.Now().After(ends.Add(-time.Second))
 }
 
-// shorten leaves a registration token the rest of its life.
+// shorten sets the TTL of a registration token to the rest of its life.
 func (r *restoring) shorten(desired, o *unstructured.Unstructured) {
 	if ends := expiry(o); !ends.IsZero() {
 		_ = unstructured.SetNestedField(desired.Object, ends.Sub(r.Now()).Truncate(time.Second).String(), "spec", "ttl") // the spec is a map
 	}
 }
 
-// restoreStatus writes the kept fields of the status of a new object, before any hub writes one.
+// restoreStatus writes the kept status fields of a new object, before any hub writes a status.
 func (r *restoring) restoreStatus(ctx context.Context, resource schema.GroupVersionResource, o, created *unstructured.Unstructured) error {
 	status, _, _ := unstructured.NestedMap(o.Object, "status")
 	present, _, _ := unstructured.NestedMap(created.Object, "status")

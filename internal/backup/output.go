@@ -23,8 +23,8 @@ const (
 	stamp           = "20060102T150405Z"
 )
 
-// TakeFile writes a backup to a file that does not exist yet, and returns its size. A backup that
-// fails leaves no file of that name behind.
+// TakeFile writes a backup to a new file, and returns its size. It replaces no file. A failed
+// backup leaves no file of this name behind.
 func TakeFile(ctx context.Context, config *rest.Config, o Options, path string) (s Summary, size int64, err error) {
 	if _, err := os.Lstat(path); err == nil {
 		return s, 0, fmt.Errorf("writing the backup: %s exists already, and is not replaced", path)
@@ -78,7 +78,7 @@ func (d Directory) prune() error {
 		if !strings.HasPrefix(finished, prefix) || !strings.HasSuffix(finished, suffix) || !entry.Type().IsRegular() {
 			continue
 		}
-		if finished != entry.Name() { // a run that was killed
+		if finished != entry.Name() { // left by a killed run
 			err = errors.Join(err, os.Remove(filepath.Join(d.Path, entry.Name())))
 			continue
 		}

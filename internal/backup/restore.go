@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// AnnotationRestored is the annotation of a restored object for the ID of its backup.
+// AnnotationRestored is the annotation with the ID of the backup on a restored object.
 const AnnotationRestored = "muster/restored-from"
 
 // fieldManager is the field manager of restored fields.
@@ -31,7 +31,7 @@ const fieldManager = "muster-restore"
 // RestoreOptions are the settings of a restore.
 type RestoreOptions struct {
 	Identities []age.Identity
-	// Merge restores into a hub that has members of its own.
+	// Merge permits a restore into a hub with members of its own.
 	Merge bool
 	// Idle returns an error while a hub runs on the cluster. A running hub would act on a part of the
 	// fleet.
@@ -45,13 +45,13 @@ type RestoreOptions struct {
 // Restored describes a restore.
 type Restored struct {
 	Header
-	// Created, Present and LeftOut count objects. Present were there already.
+	// Created, Present and LeftOut count objects. Present counts the existing ones.
 	Created, Present, LeftOut int
-	// Paused counts placements that change nothing until a user resumes them.
+	// Paused counts paused placements: they change nothing until a user resumes them.
 	Paused int
-	// Notes name the objects that differ from the backup, with the cause.
+	// Notes has a sentence about each object with a difference to the backup, with the cause.
 	Notes []string
-	// Failed name the objects that could not be created, with the cause.
+	// Failed has the error of each object not created.
 	Failed []string
 }
 
@@ -64,21 +64,21 @@ type restoring struct {
 	config *rest.Config
 	open   Opener
 	hub    dynamic.Interface
-	// names are the names of the objects on the cluster.
+	// names holds the names of existing objects, by resource.
 	names map[schema.GroupVersionResource]map[string]bool
 
-	mu sync.Mutex // of all below
-	// authors are clients that act as the authors of placements.
+	mu sync.Mutex // guards the fields below
+	// authors holds one client for each author of placements, overrides and envelopes.
 	authors map[string]dynamic.Interface
-	// resources are the served resources of the kinds of a backup.
+	// resources maps the kinds of a backup to their served resources.
 	resources map[schema.GroupVersionKind]schema.GroupVersionResource
-	// uids are the present UIDs of objects by the UIDs in the file.
+	// uids maps the UIDs in the file to the UIDs on this cluster.
 	uids map[types.UID]types.UID
 	done Restored
 }
 
-// Restore creates the objects of a file on the cluster of the configuration. It can be repeated
-// after a failure. It writes nothing before the whole file is verified.
+// Restore creates the objects of a file on the configured cluster. Callers may repeat it after a
+// failure. It verifies the whole file before it writes anything.
 func Restore(ctx context.Context, config *rest.Config, open Opener, o RestoreOptions) (Restored, error) {
 	config = unlimited(config)
 	hub, err := dynamic.NewForConfig(config)
@@ -116,7 +116,7 @@ func Restore(ctx context.Context, config *rest.Config, open Opener, o RestoreOpt
 	return r.done, nil
 }
 
-// each passes on the objects of the file.
+// each calls a function for one object of the file after the other.
 func (r *restoring) each(each func(schema.GroupVersionResource, *unstructured.Unstructured) error) error {
 	file, err := r.open()
 	if err != nil {
@@ -135,7 +135,7 @@ func (r *restoring) each(each func(schema.GroupVersionResource, *unstructured.Un
 }
 
 // verify reads the whole file, and looks for its kinds on the cluster. It returns the number of
-// objects that a restore has to create.
+// objects to create.
 func (r *restoring) verify(ctx context.Context) (missing int, err error) {
 	if err := r.each(func(schema.GroupVersionResource, *unstructured.Unstructured) error { return nil }); err != nil {
 		return 0, err
@@ -190,8 +190,8 @@ func unlimited(config *rest.Config) *rest.Config {
 	return config
 }
 
-// serve reads the served resources of all kinds of a backup. A file with other kinds is refused,
-// because anyone with the public key can write one.
+// serve finds the served resources of all kinds of a backup. A restore refuses a file with other
+// kinds, because every holder of the public key can write a file.
 func (r *restoring) serve() error {
 	api, err := discovery.NewDiscoveryClientForConfig(r.config)
 	if err != nil {
@@ -214,7 +214,7 @@ func (r *restoring) serve() error {
 	return nil
 }
 
-// ownMembers returns an error for a hub with members that no restore of this file has created.
+// ownMembers returns an error for a hub with members of its own, not restored from this file.
 func (r *restoring) ownMembers(ctx context.Context) error {
 	if r.Merge {
 		return nil
@@ -238,8 +238,8 @@ func (r *restoring) ownMembers(ctx context.Context) error {
 		"members of the backup", len(own), own[0])
 }
 
-// pass creates the objects of Kubernetes' own kinds, or all others. Objects of one kind are created
-// side by side, and owners before their objects.
+// pass creates the objects of the core kinds of Kubernetes, or of all other kinds. It creates the
+// objects of one kind in parallel, and owners before their objects.
 func (r *restoring) pass(ctx context.Context, core bool) error {
 	var current schema.GroupVersionResource
 	var batch []*unstructured.Unstructured
@@ -271,10 +271,10 @@ func (r *restoring) pass(ctx context.Context, core bool) error {
 	return errors.Join(err, flush(schema.GroupVersionResource{}))
 }
 
-// sideBySide is the number of objects that are created at once.
+// sideBySide is the number of objects created at once.
 const sideBySide = 32
 
-// restoreAll creates objects of one kind. The failure of one object does not end the others.
+// restoreAll creates objects of one kind. If one object fails, it continues with the others.
 func (r *restoring) restoreAll(ctx context.Context, resource schema.GroupVersionResource, batch []*unstructured.Unstructured) error {
 	var running sync.WaitGroup
 	places, failures := make(chan struct{}, sideBySide), make([]error, len(batch))
@@ -299,7 +299,7 @@ func (r *restoring) restoreAll(ctx context.Context, resource schema.GroupVersion
 	return fatal
 }
 
-// isOfObject reports whether an error concerns one object, so that others may still be restored.
+// isOfObject reports whether an error concerns one object only. A restore continues after it.
 func isOfObject(err error) bool {
 	var answer apierrors.APIStatus
 	return errors.As(err, &answer) && slices.Contains([]metav1.StatusReason{

@@ -23,7 +23,7 @@ import (
 	"github.com/muster-fleet/muster/internal/version"
 )
 
-// page bounds the objects in memory.
+// page limits the number of objects in memory.
 const page = 100
 
 // Options are the settings of a backup.
@@ -37,7 +37,7 @@ type Options struct {
 	Progress func(text string)
 }
 
-// Count is the part of one kind of a backup.
+// Count is the number and the size of the objects of one kind in a backup.
 type Count struct {
 	Kind    string
 	Objects int
@@ -49,8 +49,7 @@ type Count struct {
 type Summary struct {
 	Header
 	Counts []Count
-	// NotServed lists the kinds that the cluster does not have, such as placements without their
-	// definitions.
+	// NotServed lists the kinds missing on the cluster, such as placements without their definitions.
 	NotServed []string
 }
 
@@ -78,12 +77,12 @@ type taking struct {
 	summary Summary
 	// namespaces are all namespaces; workspaces are the namespaces of objects in the file.
 	namespaces, workspaces map[string]bool
-	// accounts are the identities of MemberClusters, kubeconfigs the Secrets that Clusters name in
-	// other namespaces; both by namespace and name.
+	// accounts holds the identities of MemberClusters, by namespace and name. kubeconfigs holds the
+	// Secrets of Clusters in other namespaces, by namespace and name.
 	accounts, kubeconfigs map[string]map[string]bool
 }
 
-// Take writes a backup of the hub. It writes nothing before it knows that it may read all kinds.
+// Take writes a backup of the hub. It checks its rights to all kinds before it writes anything.
 func Take(ctx context.Context, config *rest.Config, o Options, out io.Writer) (Summary, error) {
 	hub, err := dynamic.NewForConfig(unlimited(config))
 	if err != nil {
@@ -107,8 +106,8 @@ func Take(ctx context.Context, config *rest.Config, o Options, out io.Writer) (S
 	return t.summary, t.file.close()
 }
 
-// look requests one object of each kind. It learns the moment of the backup, the kinds that are
-// served, and all missing rights at once.
+// look lists one object of each kind. It determines the resource version of the backup, the served
+// kinds, and all missing rights at once.
 func (t *taking) look(ctx context.Context) error {
 	system, err := t.hub.Resource(namespaces).Get(ctx, "kube-system", metav1.GetOptions{})
 	if err != nil {
@@ -131,13 +130,13 @@ func (t *taking) look(ctx context.Context) error {
 		case apierrors.IsForbidden(err):
 			forbidden = append(forbidden, kind.GroupResource().String())
 		case err != nil:
-			return fmt.Errorf("asking the hub for %s: %w", kind.GroupResource(), err)
+			return fmt.Errorf("listing %s: %w", kind.GroupResource(), err)
 		}
 	}
 	return missing(forbidden, "")
 }
 
-// missing returns an error that names all missing rights.
+// missing returns an error with all missing rights; nil if there are none.
 func missing(forbidden []string, remedy string) error {
 	if len(forbidden) == 0 {
 		return nil
@@ -167,7 +166,7 @@ func (t *taking) ofFleet(ctx context.Context) error {
 	return nil
 }
 
-// noteReferences notes the account or the Secret that a member names.
+// noteReferences notes the account or the Secret in the spec of a member.
 func (t *taking) noteReferences(kind schema.GroupVersionResource, o *unstructured.Unstructured) {
 	text := func(field ...string) string {
 		value, _, _ := unstructured.NestedString(o.Object, field...)
@@ -210,7 +209,7 @@ func (t *taking) ofAccounts(ctx context.Context) error {
 	return nil
 }
 
-// ofSecrets writes the users' Secrets in workspaces, and the kubeconfigs that Clusters name.
+// ofSecrets writes the users' Secrets in workspaces, and the kubeconfigs of Clusters.
 func (t *taking) ofSecrets(ctx context.Context) error {
 	if t.WithoutSecrets {
 		return nil
@@ -241,7 +240,7 @@ func (t *taking) ofSecrets(ctx context.Context) error {
 	return missing(forbidden, ", or leave Secrets out with --without-secrets")
 }
 
-// each writes the objects of a kind at the moment of the backup, page by page.
+// each writes the objects of a kind at the backup's resource version, page by page.
 func (t *taking) each(ctx context.Context, kind schema.GroupVersionResource, namespace string,
 	selects func(*unstructured.Unstructured) bool) error {
 	count := Count{Kind: kind.GroupResource().String()}

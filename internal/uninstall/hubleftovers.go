@@ -17,7 +17,7 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// policyKinds are the kinds that restrict requests to an API server. A cluster may not serve all.
+// policyKinds lists the kinds of admission and flow control. Some clusters do not serve all.
 var policyKinds = []Kind{
 	{"ValidatingAdmissionPolicyBinding", "admissionregistration.k8s.io/v1", "validatingadmissionpolicybindings", false},
 	{"ValidatingAdmissionPolicy", "admissionregistration.k8s.io/v1", "validatingadmissionpolicies", false},
@@ -39,7 +39,7 @@ var groups = []string{
 // agentFinalizers are the finalizers of agents on objects in their member namespace.
 var agentFinalizers = []string{placement.FinalizerWork, fleet.FinalizerBundleDeployment}
 
-// leftoversOfHub finds the objects of a hub on a cluster without a hub: finalizers, policies,
+// leftoversOfHub finds the leftovers of a hub on a cluster without a hub: finalizers, policies,
 // rights and member namespaces.
 func (c Cluster) leftoversOfHub(ctx context.Context, found *Leftovers) error {
 	if err := c.leftoversOfCharts(ctx, found, ofHub); err != nil {
@@ -77,7 +77,7 @@ func (c Cluster) leftoversOfHub(ctx context.Context, found *Leftovers) error {
 	return c.writtenByHub(ctx, found)
 }
 
-// addHeld adds an object with its finalizers of the hub, or of an agent in a member namespace.
+// addHeld adds an object with finalizers of the hub, or of an agent in a member namespace.
 func (l *Leftovers) addHeld(object Object, inMemberNamespace bool) {
 	var ours, others []string
 	for _, finalizer := range object.finalizers {
@@ -117,7 +117,7 @@ func (c Cluster) fleetObjects(ctx context.Context) (objects []Object, err error)
 	return objects, nil
 }
 
-// memberNamespaces returns the namespaces that the hub provably created for members, by name.
+// memberNamespaces returns the member namespaces by name. Managed fields prove the hub's writes.
 func (c Cluster) memberNamespaces(ctx context.Context) (map[string]*Object, error) {
 	listed, err := c.List(ctx, kinds[namespaces], "", "")
 	if err != nil {
@@ -134,7 +134,7 @@ func (c Cluster) memberNamespaces(ctx context.Context) (map[string]*Object, erro
 	return spaces, nil
 }
 
-// writtenByHub finds the rights and notes that a running hub wrote outside member namespaces.
+// writtenByHub finds the rights and notes of a hub outside member namespaces.
 func (c Cluster) writtenByHub(ctx context.Context, found *Leftovers) error {
 	for _, resource := range []string{"clusterrolebindings", clusterRoles, configMaps} {
 		objects, err := c.List(ctx, kinds[resource], "", fleet.LabelManaged+"=true")
@@ -163,8 +163,8 @@ func (c Cluster) writtenByHub(ctx context.Context, found *Leftovers) error {
 	return nil
 }
 
-// leftoverDefinitions finds the definitions of Muster's charts whose release is gone and that have
-// no objects. With agents, the definition of AppliedWorks stays.
+// leftoverDefinitions finds the unused definitions of Muster's charts: their release is gone, and
+// they have no objects. While an agent is installed, the definition of AppliedWorks stays.
 func (c Cluster) leftoverDefinitions(ctx context.Context, found *Leftovers, agents bool) error {
 	listed, err := c.List(ctx, kinds[definitions], "", labelManagedBy+"="+byHelm)
 	if err != nil {

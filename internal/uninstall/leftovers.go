@@ -20,36 +20,36 @@ const (
 	hubManager = "muster-hub"
 	// hubDeployment is the name of the hub's Deployment in its namespace.
 	hubDeployment = "fleet-controller"
-	// labelComponent tells the objects of agents from the objects of the hub.
+	// labelComponent distinguishes the objects of agents from the objects of the hub.
 	labelComponent = "app.kubernetes.io/component"
 	ofAgents       = "agent"
 	ofHub          = "hub"
 )
 
-// Leftover is an object of Muster that nothing uses any more.
+// Leftover is an unused object of Muster.
 type Leftover struct {
 	Object
 	// Proof is the reason why the object is Muster's, and unused.
 	Proof string
-	// Finalizers are the hub's finalizers on an object in deletion. If there are any, they go, and the
-	// object with them; else the object is deleted.
+	// Finalizers are finalizers of an absent hub or agent. If there are any, RemoveLeftover takes only
+	// them off. Otherwise it deletes the object.
 	Finalizers []string
 }
 
-// Leftovers are the objects that an uninstallation by hand left on a cluster.
+// Leftovers are the objects left on a cluster by an uninstallation by hand.
 type Leftovers struct {
-	// Found can be removed, in this order.
+	// Found lists the removable objects, in the order of their removal.
 	Found []Leftover
-	// Unproved have the names of Muster's objects, without a proof.
+	// Unproved lists objects with the names of Muster's objects, without a proof.
 	Unproved []Object
-	// Stays has a sentence about each other object that stays, with the cause.
+	// Stays has a sentence about each other object, with the cause for keeping it.
 	Stays []string
 
-	// gone has the answers about releases, and named the releases with a sentence in Stays.
+	// gone caches the results of releaseGone. named holds the releases with a sentence in Stays.
 	gone, named map[types.NamespacedName]bool
 }
 
-// kept notes once that the objects of a release stay with it.
+// kept adds one sentence to Stays for all objects of a release.
 func (l *Leftovers) kept(release types.NamespacedName) {
 	if !l.named[release] {
 		l.named[release] = true
@@ -78,8 +78,8 @@ func (l *Leftovers) objects() (objects []Object) {
 	return objects
 }
 
-// Leftovers finds the unused objects of Muster on a cluster. With an agent on the cluster, nothing
-// of agents is unused, and the same counts for the hub.
+// Leftovers finds the unused objects of Muster on a cluster. While an agent is installed, all
+// objects of agents count as used. The same applies to the hub.
 func (c Cluster) Leftovers(ctx context.Context) (*Leftovers, error) {
 	found := &Leftovers{gone: map[types.NamespacedName]bool{}, named: map[types.NamespacedName]bool{}}
 	agents, err := c.Agents(ctx)
@@ -236,7 +236,7 @@ func (c Cluster) leftoverNamespace(ctx context.Context, found *Leftovers, name s
 	return nil
 }
 
-// deliveries names deliveries on a cluster without an agent. They are workloads, and no leftovers.
+// deliveries names deliveries on a cluster without an agent. They are workloads, not leftovers.
 func (c Cluster) deliveries(ctx context.Context, found *Leftovers) error {
 	releases, err := c.List(ctx, kinds[secrets], "", "owner=helm,"+naming.LabelMember)
 	if err != nil {
@@ -248,7 +248,7 @@ func (c Cluster) deliveries(ctx context.Context, found *Leftovers) error {
 	return nil
 }
 
-// leftoversOfCharts finds objects with the label of Muster's charts whose release is gone.
+// leftoversOfCharts finds objects of Muster's charts without their release, by the charts' label.
 func (c Cluster) leftoversOfCharts(ctx context.Context, found *Leftovers, component string) error {
 	for _, kind := range slices.Concat(chartKinds(), policyKinds) {
 		objects, err := c.List(ctx, kind, "", labelManagedBy+"="+byHelm)

@@ -28,7 +28,7 @@ func (s *site) leftovers() *uninstall.Leftovers {
 	return found
 }
 
-// names returns the kinds and names of found leftovers that a test has made.
+// names returns the kinds and names of the leftovers from a test's own objects.
 func (s *site) names(found *uninstall.Leftovers) (names []string) {
 	for _, l := range found.Found {
 		if slices.ContainsFunc(s.own, func(o client.Object) bool { return o.GetUID() == l.UID }) {
@@ -54,7 +54,7 @@ func TestLeftoversOfAnAgentAreOnlyWhatIsProvablyItsOwn(t *testing.T) {
 	if found := s.leftovers(); len(s.names(found)) > 0 || !strings.Contains(strings.Join(found.Stays, "\n"), "is installed") {
 		t.Errorf("with an agent it finds %v and says %v", found.Found, found.Stays)
 	}
-	for _, o := range s.own { // by hand: the Deployment, and what Helm knows of the release
+	for _, o := range s.own { // by hand: the Deployment, and Helm's history of the release
 		if secret, is := o.(*corev1.Secret); o.GetName() == "fleet-agent" && o.GetNamespace() == s.agent.Namespace &&
 			fmt.Sprintf("%T", o) == "*v1.Deployment" || is && secret.Type == "helm.sh/release.v1" {
 			check(t, s.Delete(t.Context(), o))
@@ -98,8 +98,7 @@ func TestObjectsOfAReleaseThatHelmKnowsAreNoLeftovers(t *testing.T) {
 	}
 }
 
-// TestANamespaceOfAnotherReleaseStays has a release of a user, which created the namespace of an
-// agent.
+// TestANamespaceOfAnotherReleaseStays has the namespace of an agent, created by a user's release.
 func TestANamespaceOfAnotherReleaseStays(t *testing.T) {
 	s := newSite(t)
 	namespace := s.own[0]
@@ -123,7 +122,7 @@ func TestANamespaceOfAnotherReleaseStays(t *testing.T) {
 	}
 }
 
-// hubSite has what a hub leaves that is deleted with its namespace while members leave.
+// hubSite has the leftovers of a hub deleted with its namespace while members leave.
 func hubSite(t *testing.T) (s *site, live *clusterv1beta1.MemberCluster) {
 	t.Helper()
 	s = newSite(t)

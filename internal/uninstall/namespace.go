@@ -14,18 +14,18 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// labelHelmMade is the label of a namespace that helm install --create-namespace created; its value
+// labelHelmMade is the label on a namespace created by helm install --create-namespace. Its value
 // is the name of the namespace.
 const labelHelmMade = "name"
 
-// appliedWorks is the kind that only agents write on a member.
+// appliedWorks is the kind AppliedWork. On a member, only agents write it.
 var appliedWorks = Kind{"AppliedWork", placement.GroupVersion.String(), "appliedworks", false}
 
 // definition is the name of the definition of AppliedWorks.
 var definition = appliedWorks.resource + "." + placement.GroupVersion.Group
 
-// findDefinition finds the definition of AppliedWorks. It stays with any AppliedWork, because their
-// objects would go with them, and with any other agent.
+// findDefinition finds the definition of AppliedWorks. The definition stays while an AppliedWork or
+// another agent exists. Without it, Kubernetes would delete the objects of AppliedWorks.
 func (c Cluster) findDefinition(ctx context.Context, found *Installation, others []Object) error {
 	object, err := c.get(ctx, kinds[definitions], "", definition)
 	switch {
@@ -80,8 +80,8 @@ func (c Cluster) findNamespace(ctx context.Context, found *Installation) error {
 	return nil
 }
 
-// foreignIn returns an object in a namespace that neither belongs to the given objects nor comes
-// from Kubernetes itself; nil if there is none.
+// foreignIn returns a foreign object in a namespace; nil if there is none. The given objects, their
+// dependents and the objects of Kubernetes itself are not foreign.
 func (c Cluster) foreignIn(ctx context.Context, namespace string, own []Object) (*Object, error) {
 	contents, err := c.contents(ctx, namespace)
 	if err != nil {
@@ -91,7 +91,7 @@ func (c Cluster) foreignIn(ctx context.Context, namespace string, own []Object) 
 	for _, object := range own {
 		ours[object.UID] = true
 	}
-	for grown := true; grown; { // a Pod belongs to a ReplicaSet, and that to the Deployment
+	for grown := true; grown; { // a Pod belongs to a ReplicaSet, and the ReplicaSet to the Deployment
 		grown = false
 		for i := range contents {
 			if !ours[contents[i].UID] && slices.ContainsFunc(contents[i].Owners, func(r metav1.OwnerReference) bool { return ours[r.UID] }) {
@@ -107,7 +107,7 @@ func (c Cluster) foreignIn(ctx context.Context, namespace string, own []Object) 
 	return nil, nil
 }
 
-// ofKubernetes reports whether Kubernetes creates an object in each namespace.
+// ofKubernetes reports whether Kubernetes itself creates such an object in a namespace.
 func (o Object) ofKubernetes() bool {
 	switch o.kind.resource {
 	case "serviceaccounts":
@@ -143,7 +143,7 @@ func (c Cluster) contents(ctx context.Context, namespace string) (contents []Obj
 	return contents, nil
 }
 
-// listable returns the kinds that the cluster serves.
+// listable returns the served kinds with the verb list, each in one version.
 func (c Cluster) listable(ctx context.Context) (listed []Kind, err error) {
 	body, err := c.api.Get().AbsPath("/apis").SetHeader("Accept", asJSON).DoRaw(ctx)
 	if err != nil {

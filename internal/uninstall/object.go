@@ -28,7 +28,7 @@ type Kind struct {
 	namespaced              bool
 }
 
-// kinds are the kinds of the charts of agents, and of the objects that agents write.
+// kinds maps resources to the kinds in the charts of agents, and to the kinds written by agents.
 var kinds = func() map[string]Kind {
 	byResource := map[string]Kind{}
 	for _, kind := range []Kind{
@@ -97,7 +97,7 @@ func (o Object) String() string {
 	return o.kind.name + " " + o.Namespace + "/" + o.Name
 }
 
-// DeleteCommand returns the command of kubectl that deletes the object.
+// DeleteCommand returns the kubectl command to delete the object.
 func (o Object) DeleteCommand() string {
 	if o.Namespace == "" {
 		return "kubectl delete " + o.kind.resource + " " + o.Name
@@ -129,10 +129,10 @@ func objectOf(kind Kind, metadata *metav1.ObjectMeta) Object {
 // asJSON is the media type of requests and answers.
 const asJSON = "application/json"
 
-// page bounds the objects in one answer.
+// page limits the number of objects in one response.
 const page = "500"
 
-// asMetadata requests lists, or one object, without the contents.
+// asMetadata is the media type for the metadata of one object, or of a list.
 const asMetadata = "application/json;as=PartialObjectMetadata%s;g=meta.k8s.io;v=v1,application/json"
 
 func (c Cluster) get(ctx context.Context, kind Kind, namespace, name string) (*Object, error) {

@@ -4,10 +4,10 @@
 // Its invariant: an object without proof stays. Helm's marks of the agent's release prove an object
 // of the chart. The namespace of the agent goes only if everything in it is the agent's.
 //
-// An agent cannot delete its own rights and continue. Remove therefore needs one request: Prepare
-// has made one ClusterRole of the agent the owner of all other objects, and Remove deletes it. The
-// garbage collector of Kubernetes then deletes the rest. A process that is killed before continues
-// with Prepare, because the owners are in the objects.
+// An agent cannot delete its own rights and continue, so its removal ends with one request. Prepare
+// makes one ClusterRole of the agent the owner of all other objects. Remove deletes this
+// ClusterRole, and the garbage collector of Kubernetes deletes the rest. After a killed process,
+// the next one repeats Prepare: it finds the completed steps in the owners of the objects.
 package uninstall
 
 import (
@@ -36,7 +36,7 @@ const (
 	byMuster                   = "muster"
 )
 
-// ErrNotProved means: nothing proves the agent's objects, so none can be removed.
+// ErrNotProved is the error for an agent without a proof of its objects: none can be removed.
 var ErrNotProved = errors.New("nothing proves which objects are the agent's")
 
 // Cluster is the cluster of an agent.
@@ -47,7 +47,7 @@ func New(api rest.Interface) Cluster { return Cluster{api} }
 
 // Installation holds the objects of an agent.
 type Installation struct {
-	// Objects go with the agent, Anchor among them.
+	// Objects lists the objects to remove, including Anchor.
 	Objects []Object
 	// Anchor is a ClusterRole. Prepare makes it the owner of all other objects.
 	Anchor Object
@@ -58,7 +58,7 @@ type Installation struct {
 	agent   Object
 }
 
-// Prepared reports whether Prepare has completed for the agent's Deployment before.
+// Prepared reports whether an earlier Prepare has set the owner of the agent's Deployment.
 func (i *Installation) Prepared() bool { return i.agent.ownedBy(i.Anchor) }
 
 // Find returns the objects of the agent with the given Deployment. The error is ErrNotProved if the
@@ -104,7 +104,7 @@ func (c Cluster) Find(ctx context.Context, deployment types.NamespacedName) (*In
 	return found, nil
 }
 
-// Prepare makes the anchor an owner of all other objects. It changes no object that has it already.
+// Prepare makes the anchor an owner of all other objects. It skips objects with this owner.
 func (c Cluster) Prepare(ctx context.Context, found *Installation) error {
 	for _, object := range found.Objects {
 		if object.UID == found.Anchor.UID || object.ownedBy(found.Anchor) {
@@ -117,7 +117,7 @@ func (c Cluster) Prepare(ctx context.Context, found *Installation) error {
 	return nil
 }
 
-// own makes the anchor an owner of an object, if the object is still the found one.
+// own makes the anchor an owner of an object, if the object still has the found UID.
 func (c Cluster) own(ctx context.Context, anchor, object Object) error {
 	for {
 		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
@@ -152,13 +152,13 @@ func wrap(err error, format string, a ...any) error {
 	return fmt.Errorf("%s: %w", fmt.Sprintf(format, a...), err)
 }
 
-// Remove deletes the anchor by its UID, so that Kubernetes deletes all prepared objects.
+// Remove deletes the anchor by its UID. Kubernetes then deletes all prepared objects.
 func (c Cluster) Remove(ctx context.Context, found *Installation) error {
 	return c.Delete(ctx, found.Anchor)
 }
 
-// Delete deletes one object by its UID. A missing object is no error, and another one of the same
-// name stays.
+// Delete deletes one object by its UID. A missing object is no error, and another object of the
+// same name stays.
 func (c Cluster) Delete(ctx context.Context, object Object) error {
 	background := metav1.DeletePropagationBackground
 	options, err := json.Marshal(&metav1.DeleteOptions{
@@ -176,7 +176,7 @@ func (c Cluster) Delete(ctx context.Context, object Object) error {
 	return wrap(err, "deleting %s", object)
 }
 
-// Resume removes an agent whose removal was prepared before. It returns nil, nil if it was not.
+// Resume completes the prepared removal of an agent. It returns nil, nil if none was prepared.
 func (c Cluster) Resume(ctx context.Context, deployment types.NamespacedName) (*Installation, error) {
 	agent, err := c.get(ctx, kinds[deployments], deployment.Namespace, deployment.Name)
 	if err != nil {
@@ -201,7 +201,7 @@ func ignoreAbsent(err error) error {
 	return err
 }
 
-// releaseOf returns the Helm release that an object belongs to; empty if to none.
+// releaseOf returns the Helm release of an object; empty if it has none.
 func releaseOf(object *Object) types.NamespacedName {
 	if object.Labels[labelManagedBy] != byHelm {
 		return types.NamespacedName{}
@@ -214,7 +214,7 @@ func releaseOf(object *Object) types.NamespacedName {
 func (c Cluster) findReleased(ctx context.Context, found *Installation) error {
 	for _, kind := range kinds {
 		if kind.resource == namespaces || kind.resource == definitions {
-			continue // more than Helm's marks decides about these
+			continue // Helm's marks alone are no proof for these kinds
 		}
 		objects, err := c.List(ctx, kind, "", labelManagedBy+"="+byHelm)
 		if err != nil {
@@ -236,15 +236,15 @@ func (c Cluster) findReleased(ctx context.Context, found *Installation) error {
 	return nil
 }
 
-// written are the objects that agents write into their own namespace.
+// written lists the objects written by agents into their own namespace.
 var written = []struct{ resource, name string }{
 	{secrets, naming.AgentSecret}, {secrets, naming.AgentKeySecret}, {secrets, naming.AgentBootstrapSecret},
 	{secrets, naming.MemberAgentCredentialSecret}, {configMaps, naming.LearnedHubConfigMap}, {leases, naming.AgentLease},
 	{leases, naming.MemberAgentLease},
 }
 
-// findWritten finds the objects that the agent wrote itself, and the token that muster join stored
-// for it. Agents in the same namespace share some of their own.
+// findWritten finds the objects written by the agent itself, and its token from muster join.
+// Agents in the same namespace share some of these objects.
 func (c Cluster) findWritten(ctx context.Context, found *Installation, others []Object) error {
 	token, err := c.get(ctx, kinds[secrets], metav1.NamespaceDefault, naming.HubTokenSecret)
 	if err == nil && token.Labels[labelManagedBy] == byMuster && found.agent.Name == naming.MemberAgentChart {

@@ -39,7 +39,7 @@ type site struct {
 	t       *testing.T
 	cluster uninstall.Cluster
 	agent   types.NamespacedName
-	// own are the agent's, others belong to somebody else.
+	// own are the agent's objects, others have other owners.
 	own, others []client.Object
 }
 
@@ -89,7 +89,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// unlabelled takes the labels off that only Muster's charts set.
+// unlabelled leaves only the label of Helm, without the labels of Muster's charts.
 func (*site) unlabelled(o client.Object) client.Object {
 	o.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "Helm"})
 	return o
@@ -149,7 +149,7 @@ func (s *site) find() *uninstall.Installation {
 	return found
 }
 
-// exists returns the first of the objects that is on the cluster, by its UID.
+// exists returns the first object still on the cluster, by its UID.
 func (s *site) exists(objects []client.Object) string {
 	s.t.Helper()
 	for _, o := range objects {
@@ -164,7 +164,7 @@ func (s *site) exists(objects []client.Object) string {
 	return ""
 }
 
-// eventually waits for something that Kubernetes does by itself.
+// eventually waits for a step of Kubernetes itself.
 func (s *site) eventually(what string, is func() error) {
 	s.t.Helper()
 	var last error
@@ -267,8 +267,8 @@ func TestTheDefinitionOfAppliedWorksGoesOnlyWithTheLastOne(t *testing.T) {
 	check(t, s.Patch(t.Context(), definition, client.MergeFrom(marked)))
 }
 
-// TestNothingIsRemovedWithoutHelmsMarks includes a Deployment that says that the ClusterRole of
-// somebody else owns it.
+// TestNothingIsRemovedWithoutHelmsMarks includes a Deployment with a foreign ClusterRole as its
+// owner.
 func TestNothingIsRemovedWithoutHelmsMarks(t *testing.T) {
 	s := newSite(t)
 	deployment := s.own[1].(*appsv1.Deployment)

@@ -48,9 +48,9 @@ func (c *Controller) write(ctx context.Context, o observed) (err error) {
 	return nil
 }
 
-// remove deletes the Bundle. The agent leaves the release to its next manager. The Bundle of
-// Rancher Fleet's hub is deleted once Muster's agent acts: it would install the other agent in its
-// place.
+// remove deletes the Bundle. The agent leaves the release to its next manager. Once Muster's agent
+// acts, the hub also deletes the Bundle of Rancher Fleet's hub. This Bundle would replace Muster's
+// agent by Rancher Fleet's.
 func (c *Controller) remove(ctx context.Context, o observed) error {
 	if o.bundle == nil || o.bundle.DeletionTimestamp != nil {
 		return nil

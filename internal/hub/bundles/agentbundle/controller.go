@@ -1,7 +1,7 @@
 // Package agentbundle keeps the agents of members up to date. Each Cluster has a Bundle with the
-// agent's chart, and each MemberCluster a BundleDeployment. The agent replaces itself through it
-// when the settings of the hub or the Cluster change. Updates stay within a budget and continue
-// only as long as they succeed.
+// agent's chart, and each MemberCluster a BundleDeployment. When the settings of the hub or the
+// Cluster change, the agent deploys this object and so replaces itself. Updates stay within a
+// budget and continue only as long as they succeed.
 //
 // It writes the Bundles fleet-agent-<cluster> except their status and finalizer, the
 // BundleDeployments member-agent of MemberClusters with their Content, and the condition
@@ -78,8 +78,9 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
-// ofName enqueues the Cluster for the name of an ownerless Bundle: its agent Bundle may have been
-// deleted. Long Cluster names are shortened in the Bundle's name; such a Cluster is enqueued later.
+// ofName enqueues the Cluster for the name of an ownerless Bundle: this Bundle may take the name of
+// the agent's Bundle, or free it. The Bundle's name shortens a long Cluster name; such a Cluster is
+// enqueued later.
 func ofName(_ context.Context, bundle client.Object) []reconcile.Request {
 	cluster, is := strings.CutPrefix(bundle.GetName(), naming.AgentBundlePrefix+"-")
 	if !is || metav1.GetControllerOf(bundle) != nil {

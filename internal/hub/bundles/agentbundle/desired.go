@@ -32,8 +32,8 @@ const (
 	// annotationSettings on a Bundle is the digest of the agent's settings, in the importer's
 	// form.
 	annotationSettings = "muster/agent-settings"
-	// hasResources is the cache's annotation on a Bundle without its dropped resources. No object of
-	// an API server has an annotation with a space in its name.
+	// hasResources is the cache's mark on a Bundle after it has dropped the Bundle's resources. No
+	// object of an API server has an annotation with a space in its name.
 	hasResources = "has resources"
 	// charts is the number of packed charts kept, one for each of the hub's last settings.
 	charts = 16

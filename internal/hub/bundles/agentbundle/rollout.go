@@ -36,13 +36,13 @@ type rollout struct {
 	waiting  map[group]*queue
 }
 
-// change is the kind of change that an agent waits for.
+// change is the kind of the awaited change of an agent.
 type change int
 
 const (
-	// joining: the agent was sent nothing before. A fault cutting off other agents costs it nothing.
+	// joining: the hub has sent the agent no version before. A faulty version cannot cut it off.
 	joining change = iota
-	// ownSettings: only the agent's own settings are new, and cannot be wrong for all agents.
+	// ownSettings: only the agent's own settings are new. A mistake in them affects no other agent.
 	ownSettings
 	// newVersion: the part common to all agents is new.
 	newVersion

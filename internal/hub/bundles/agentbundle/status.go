@@ -107,9 +107,8 @@ var messages = map[State]string{
 	Paused: "the Cluster is paused: nothing is deployed there, not the agent either",
 }
 
-// adoption is the time allowed to an agent with a new identity to become up to date. Only after it
-// does the Cluster report the opposite. Most agents are faster. The delay saves a write for each
-// state on the way.
+// adoption is the time for an agent with a new identity to become up to date. Most agents are
+// faster. Until then the Cluster reports no intermediate state, and saves a write for each.
 const adoption = 30 * time.Second
 
 // reportIn returns the delay before a Cluster reports the state of its agent; zero for now.

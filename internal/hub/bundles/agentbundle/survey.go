@@ -21,8 +21,8 @@ const (
 type survey struct {
 	*rollout
 	budget int
-	// inFlight counts the updates within the budget. inFlightOnline is the count for agents with no
-	// effect on others.
+	// inFlight counts the updates within the budget. inFlightOnline counts only agents with
+	// heartbeats. It limits joining agents and changes of own settings.
 	inFlight, inFlightOnline int
 	// all is the trial of a version among all agents; online is limited to agents with heartbeats.
 	all, online trial
@@ -33,7 +33,7 @@ type survey struct {
 // failures are agents whose update failed.
 type failures struct {
 	count int
-	// first of them by name.
+	// first is the first failed agent by name.
 	first      types.NamespacedName
 	workspaces map[string]bool
 }
@@ -49,8 +49,8 @@ func (f *failures) add(key types.NamespacedName) {
 
 // trial is the progress of sent but unconfirmed versions, by their common part.
 type trial struct {
-	// first is one agent that tries a version. tried counts such agents, and failed holds the failures
-	// among them.
+	// first is one agent with a version on trial. tried counts such agents, and failed holds the
+	// failures among them.
 	first  map[string]types.NamespacedName
 	tried  map[string]int
 	failed map[string]*failures
@@ -140,8 +140,8 @@ func (s *survey) next(g group) (types.NamespacedName, bool) {
 	return types.NamespacedName{}, false
 }
 
-// trialOf returns the relevant trial for a group. A joining agent loses nothing by a fault cutting
-// off other agents.
+// trialOf returns the relevant trial for a group. For a joining agent, only agents with heartbeats
+// count: a version without heartbeats elsewhere costs it nothing.
 func (s *survey) trialOf(g group) trial {
 	if g.change == joining {
 		return s.online
