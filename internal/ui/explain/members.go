@@ -187,7 +187,7 @@ var memberCauses = []cause{
 	{
 		kinds: ofMemberClusters, reasons: []string{reasons.ServicesExported},
 		means: "The MemberCluster is deleted and exports services through KubeFleet's networking agents. Its validation mode is Strict, so " +
-			"it does not leave before them.",
+			"the hub keeps it until the exports are gone.",
 		remedy: "Delete the ServiceExports on the cluster, or set spec.deleteOptions.validationMode to Skip as the message says.",
 	},
 	{

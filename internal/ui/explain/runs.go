@@ -5,7 +5,7 @@ var runCauses = []cause{
 	{
 		kinds: ofRuns, reasons: []string{"UpdateRunInitializedFailed"},
 		means: "The hub cannot divide the members into stages. If only the placement or the strategy is missing, the run " +
-			"continues once it exists. Otherwise the run has ended.",
+			"continues once that object exists. Otherwise the run has ended.",
 		remedy: "Correct the problem in the message, and create another run.",
 		onHub:  []string{"kubectl get clusterstagedupdatestrategies,stagedupdatestrategies -A"},
 	},
