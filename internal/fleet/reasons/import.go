@@ -22,6 +22,8 @@ const (
 	AgentNotStarted = "AgentNotStarted"
 	// AgentOutOfMemory: the agent exceeds its memory limit.
 	AgentOutOfMemory = "AgentOutOfMemory"
+	// AgentOfOtherHub: another hub has taken over the cluster, and this hub leaves the agent alone.
+	AgentOfOtherHub = "AgentOfOtherHub"
 	// AgentRefused: the API server of the cluster refuses the Pod of the agent.
 	AgentRefused = "AgentRefused"
 	// AgentRemoved: the agent was removed from the cluster or scaled to nothing.

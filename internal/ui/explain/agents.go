@@ -14,6 +14,12 @@ var importCauses = []cause{
 		remedy: "Give the Cluster the kubeconfig of the right cluster, or remove the other member with muster leave.",
 	},
 	{
+		kinds: ofClusters, reasons: []string{reasons.AgentOfOtherHub},
+		means: "The agent of the Cluster works for another hub of the same fleet. This hub may be an old one, replaced by a restored hub.",
+		remedy: "If this hub is the old one, shut it down. If it must have the cluster again, raise spec.redeployAgentGeneration of the " +
+			"Cluster. The agent then leaves the other hub.",
+	},
+	{
 		kinds: ofClusters, reasons: []string{
 			reasons.SecretMissing, reasons.KubeconfigMissing, reasons.SecretNamespaceNotAllowed, reasons.ConsentMissing,
 		},

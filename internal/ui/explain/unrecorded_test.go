@@ -21,6 +21,7 @@ const (
 var unrecorded = []struct{ kind, reasons, why string }{
 	{kindCluster, "MemberClusterLeft RemovalUnconfirmed HubRestored", notYet},
 	{kindCluster, "NotInitialized Quarantined", afterRecording},
+	{kindCluster, "AgentOfOtherHub", notYet},
 	{kindCluster, "Quarantining", aRace},
 	{kindCluster, "InternalMemberClusterUnhealthy", inReport},
 	{kindCluster, "PullSecretMissing InvalidName", notYet},

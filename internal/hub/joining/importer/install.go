@@ -110,6 +110,18 @@ func (c *Controller) actsFor(ctx context.Context, found *installedAgent, other *
 	return err == nil && account.UID != "" && account.UID == found.account, err
 }
 
+// takenOver reports whether another hub has taken over a cluster with an agent of this hub. The agent
+// now has a credential of another account. A user takes the cluster back by another
+// spec.redeployAgentGeneration.
+func (c *Controller) takenOver(ctx context.Context, i installation, found *installedAgent) (bool, error) {
+	last, deployed := i.observed.last, i.observed.deployed
+	if last == nil || last.ClusterID != i.id || found.account == "" || deployed != nil && *deployed != i.observed.generation {
+		return false, nil
+	}
+	account, err := membernamespace.OfCluster(i.cluster).ReadAccount(ctx, c.Client)
+	return err == nil && account.UID != "" && account.UID != found.account, err
+}
+
 // replaceForeign uninstalls an agent of another hub, or with a former address of this hub: it would
 // keep calling the old address. An agent of another Cluster of this hub is left to the user.
 func (c *Controller) replaceForeign(ctx context.Context, i installation) error {
@@ -124,7 +136,14 @@ func (c *Controller) replaceForeign(ctx context.Context, i installation) error {
 	if own && (found.server == i.url || i.observed.agent == membership.AgentOnline) {
 		return nil
 	}
-	if !own {
+	if own {
+		if taken, err := c.takenOver(ctx, i, found); err != nil {
+			return err
+		} else if taken {
+			return setback(reasons.AgentOfOtherHub, "the agent works for the hub at %s, which may have been restored from a backup of this "+
+				"hub: this hub leaves it alone. To install the agent of this hub, raise spec.redeployAgentGeneration of the Cluster", found.server)
+		}
+	} else {
 		var other fleet.Cluster
 		err := c.Client.Get(ctx, found.record, &other)
 		if client.IgnoreNotFound(err) != nil {

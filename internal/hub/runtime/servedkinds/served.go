@@ -210,7 +210,8 @@ func (k *Kinds) Deleted(ctx context.Context, kinds ...client.Object) (string, er
 		}
 		mapping, err := k.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		if kube.NotServed(err) {
-			return kind.GroupKind().String(), nil
+			resource, _ := meta.UnsafeGuessKindToResource(kind) // right for all kinds of the fleet
+			return resource.GroupResource().String(), nil
 		} else if err != nil {
 			return "", fmt.Errorf("looking up %s: %w", kind.GroupKind(), err)
 		}
