@@ -110,8 +110,8 @@ func (c *Controller) actsFor(ctx context.Context, found *installedAgent, other *
 	return err == nil && account.UID != "" && account.UID == found.account, err
 }
 
-// takenOver reports whether another hub has taken over a cluster with an agent of this hub. The agent
-// now has a credential of another account. A user takes the cluster back by another
+// takenOver reports whether another hub has taken over a cluster with an agent of this hub. The
+// agent now has a credential of another account. A user takes the cluster back by another
 // spec.redeployAgentGeneration.
 func (c *Controller) takenOver(ctx context.Context, i installation, found *installedAgent) (bool, error) {
 	last, deployed := i.observed.last, i.observed.deployed

@@ -14,8 +14,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// TestAHubLeavesAnAgentAloneThatAnotherHubHasTakenOver has an old hub return beside the hub restored
-// from its backup.
+// TestAHubLeavesAnAgentAloneThatAnotherHubHasTakenOver has an old hub return beside the hub
+// restored from its backup.
 func TestAHubLeavesAnAgentAloneThatAnotherHubHasTakenOver(t *testing.T) {
 	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "web", UID: "1"}}
 	account := func(uid types.UID) *corev1.ServiceAccount {
