@@ -93,10 +93,11 @@ func ClusterStatus(record *fleet.ClusterStatus, report *clusterv1beta1.InternalM
 	return s
 }
 
-// agentOfCluster returns the state in the status. A hub before 0.2 wrote only its reason.
+// agentOfCluster returns the state from the reason of Ready. A departure hides this reason; then the
+// field has the state. After a rollback of the hub, the reason is newer than the field.
 func agentOfCluster(record *fleet.ClusterStatus, ready *fleet.Condition) AgentState {
 	switch {
-	case record.AgentState != "":
+	case ready.Reason == reasons.Leaving:
 		return AgentState(record.AgentState)
 	case ready.Status == corev1.ConditionTrue:
 		return AgentOnline
@@ -104,7 +105,7 @@ func agentOfCluster(record *fleet.ClusterStatus, ready *fleet.Condition) AgentSt
 		return AgentLost
 	case ready.Reason == reasons.IdentityMissing, ready.Reason == reasons.Revoked, ready.Reason == reasons.Revoking:
 		return AgentRevoked
-	case ready.Reason == reasons.ManagedElsewhere, ready.Reason == reasons.Leaving:
+	case ready.Reason == reasons.ManagedElsewhere:
 		return AgentUnknown
 	case record.Agent.LastSeen.IsZero() && ready.Reason == reasons.WaitCheckIn:
 		return AgentAwaited
