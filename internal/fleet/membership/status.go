@@ -93,8 +93,8 @@ func ClusterStatus(record *fleet.ClusterStatus, report *clusterv1beta1.InternalM
 	return s
 }
 
-// agentOfCluster returns the state from the reason of Ready. A departure hides this reason; then the
-// field has the state. After a rollback of the hub, the reason is newer than the field.
+// agentOfCluster returns the state from the reason of Ready. A departure hides this reason; then
+// the field has the state. After a rollback of the hub, the reason is newer than the field.
 func agentOfCluster(record *fleet.ClusterStatus, ready *fleet.Condition) AgentState {
 	switch {
 	case ready.Reason == reasons.Leaving:
