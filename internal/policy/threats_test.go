@@ -49,8 +49,8 @@ func TestEveryFeatureOfMembersNamesATestThatExists(t *testing.T) {
 	}
 }
 
-// TestEveryThreatNamesATestThatExists: a row of the threat model whose test was renamed or deleted
-// promises what nobody checks.
+// TestEveryThreatNamesATestThatExists finds rows of the threat model with a renamed or deleted
+// test: no test checks the defense of such a row.
 func TestEveryThreatNamesATestThatExists(t *testing.T) {
 	exists := testFunctions(t)
 	rows := 0

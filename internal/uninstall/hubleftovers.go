@@ -3,6 +3,7 @@ package uninstall
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -67,8 +68,8 @@ func (c Cluster) leftoversOfHub(ctx context.Context, found *Leftovers) error {
 			found.addHeld(object, space != nil)
 		}
 	}
-	for _, namespace := range spaces {
-		if unused(namespace) {
+	for _, name := range slices.Sorted(maps.Keys(spaces)) {
+		if namespace := spaces[name]; unused(namespace) {
 			found.add(*namespace, "the hub created it for a member that is gone")
 		} else {
 			found.stays("%s: its member exists", namespace)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,7 +19,7 @@ import (
 const (
 	// hubManager is the field manager of the hub.
 	hubManager = "muster-hub"
-	// hubDeployment is the name of the hub's Deployment in its namespace.
+	// hubDeployment is the name of a hub's Deployment, in any namespace, and also of Rancher Fleet's.
 	hubDeployment = "fleet-controller"
 	// labelComponent distinguishes the objects of agents from the objects of the hub.
 	labelComponent = "app.kubernetes.io/component"
@@ -86,12 +87,12 @@ func (c Cluster) Leftovers(ctx context.Context) (*Leftovers, error) {
 	if err != nil {
 		return nil, err
 	}
-	hub, err := c.get(ctx, kinds[deployments], naming.SystemNamespace, hubDeployment)
-	if err != nil && !apierrors.IsNotFound(err) {
+	hubs, err := c.list(ctx, kinds[deployments], "", "", "metadata.name="+hubDeployment)
+	if err != nil {
 		return nil, err
 	}
-	if hub != nil {
-		found.stays("the objects of the hub: %s is installed", hub)
+	if len(hubs) > 0 {
+		found.stays("the objects of the hub: %s is installed", hubs[0])
 	} else if err := c.leftoversOfHub(ctx, found); err != nil {
 		return nil, err
 	}
@@ -100,7 +101,7 @@ func (c Cluster) Leftovers(ctx context.Context) (*Leftovers, error) {
 	} else if err := c.leftoversOfAgents(ctx, found); err != nil {
 		return nil, err
 	}
-	if hub == nil {
+	if len(hubs) == 0 {
 		if err := c.leftoverDefinitions(ctx, found, len(agents) > 0); err != nil {
 			return nil, err
 		}
@@ -157,7 +158,7 @@ func (c Cluster) leftoversOfAgents(ctx context.Context, found *Leftovers) error 
 	} else if !apierrors.IsNotFound(err) {
 		return err
 	}
-	for home := range homes {
+	for _, home := range slices.Sorted(maps.Keys(homes)) {
 		if err := c.leftoverHistory(ctx, found, home); err != nil {
 			return err
 		}

@@ -188,6 +188,11 @@ func hubSite(t *testing.T) (s *site, live *clusterv1beta1.MemberCluster) {
 
 func TestLeftoversOfAHubAreOnlyWhatIsProvablyItsOwn(t *testing.T) {
 	s, live := hubSite(t)
+	hub := s.create(s.named(s.deployment(), s.namespace(), "fleet-controller"))
+	if found := s.leftovers(); len(s.names(found)) > 0 || !strings.Contains(strings.Join(found.Stays, "\n"), "fleet-controller is installed") {
+		t.Errorf("beside a hub in another namespace it finds %v, and says %v", s.names(found), found.Stays)
+	}
+	check(t, s.Delete(t.Context(), hub))
 	found := s.leftovers()
 	if names := s.names(found); len(names) != len(s.own) {
 		t.Errorf("of %d objects it finds %v; stays: %v", len(s.own), names, found.Stays)

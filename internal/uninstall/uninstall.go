@@ -58,7 +58,7 @@ type Installation struct {
 	agent   Object
 }
 
-// Prepared reports whether an earlier Prepare has set the owner of the agent's Deployment.
+// Prepared reports whether an earlier Prepare has completed: the agent's Deployment comes last.
 func (i *Installation) Prepared() bool { return i.agent.ownedBy(i.Anchor) }
 
 // Find returns the objects of the agent with the given Deployment. The error is ErrNotProved if the
@@ -104,9 +104,11 @@ func (c Cluster) Find(ctx context.Context, deployment types.NamespacedName) (*In
 	return found, nil
 }
 
-// Prepare makes the anchor an owner of all other objects. It skips objects with this owner.
+// Prepare makes the anchor an owner of all other objects. It skips objects with this owner. The
+// agent's Deployment comes last: after a failure, a user may decide to keep the agent.
 func (c Cluster) Prepare(ctx context.Context, found *Installation) error {
-	for _, object := range found.Objects {
+	isAgent := func(object Object) bool { return object.UID == found.agent.UID }
+	for _, object := range append(slices.DeleteFunc(slices.Clone(found.Objects), isAgent), found.agent) {
 		if object.UID == found.Anchor.UID || object.ownedBy(found.Anchor) {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
@@ -295,6 +297,33 @@ func TestNothingIsRemovedWithoutHelmsMarks(t *testing.T) {
 		if s.exists([]client.Object{o}) == "" {
 			t.Errorf("%T %s is gone", o, o.GetName())
 		}
+	}
+}
+
+// failing fails the writes of all objects but Deployments.
+type failing struct{ http.RoundTripper }
+
+func (f failing) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodPatch && !strings.Contains(r.URL.Path, "/deployments/") {
+		return nil, errors.New("the network is down")
+	}
+	return f.RoundTripper.RoundTrip(r)
+}
+
+// TestAnIncompletePreparationRemovesNoAgent has a user keep the agent after a failure.
+func TestAnIncompletePreparationRemovesNoAgent(t *testing.T) {
+	s := newSite(t)
+	config := rest.CopyConfig(testkube.Start(t, "uninstall").Config)
+	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return failing{rt} })
+	connection, err := kubeclient.Connect(config)
+	check(t, err)
+	api, err := connection.REST(corev1.SchemeGroupVersion)
+	check(t, err)
+	if err := uninstall.New(api).Prepare(t.Context(), s.find()); err == nil {
+		t.Error("a preparation without writes succeeds")
+	}
+	if found, err := s.cluster.Resume(t.Context(), s.agent); found != nil || err != nil {
+		t.Errorf("it removes %v, %v", found, err)
 	}
 }
 

@@ -89,8 +89,8 @@ func (c *Controller) apply(ctx context.Context, work *placement.Work, appliedWor
 	return p, c.pruneAndList(ctx, p, appliedWork)
 }
 
-// query returns the watch for the object of a manifest. An object under comparison only lacks the
-// agent's label.
+// query returns the watch for the object of a manifest. With the strategy ReportDiff, the object
+// has no label of the agent.
 func (p *pass) query(m manifest) applied.Query {
 	if p.strategy.reports {
 		return applied.Query{GroupVersionResource: m.resource, NamespacedName: m.key.NamespacedName}

@@ -148,7 +148,7 @@ func (c *Controller) forged(ctx context.Context, bundle *fleet.Bundle) (problem,
 		"Bundle otherwise", fleet.LabelAgent), nil
 }
 
-// complete adds to a target whatever blocks its deployment: another Bundle with the same name, a
+// complete adds to a target the obstacles to its deployment: another Bundle with the same name, a
 // pending write, lost values.
 func (c *Controller) complete(ctx context.Context, t *target) error {
 	key := client.ObjectKeyFromObject(t.desired)

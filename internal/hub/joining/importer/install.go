@@ -77,12 +77,12 @@ func (d *downstream) installedAgent(ctx context.Context, namespace string) (*ins
 		return nil, err
 	}
 	found := &installedAgent{
-		record: types.NamespacedName{Namespace: string(secret.Data["clusterNamespace"]), Name: string(secret.Data["clusterName"])},
+		record: types.NamespacedName{Namespace: clipped(secret.Data["clusterNamespace"]), Name: clipped(secret.Data["clusterName"])},
 	}
 	token := string(secret.Data["token"])
 	if config, err := clientcmd.Load(secret.Data["kubeconfig"]); err == nil {
 		for _, cluster := range config.Clusters {
-			found.server = strings.TrimSuffix(cluster.Server, "/")
+			found.server = strings.TrimSuffix(clipped([]byte(cluster.Server)), "/")
 		}
 		for _, user := range config.AuthInfos {
 			token = cmp.Or(token, user.Token)
@@ -93,6 +93,9 @@ func (d *downstream) installedAgent(ctx context.Context, namespace string) (*ins
 	}
 	return found, nil
 }
+
+// clipped bounds a text of the cluster. It appears in messages.
+func clipped(text []byte) string { return kube.Clip(string(text), maxMessage) }
 
 // actsFor reports whether an agent acts for a Cluster of this hub, and not for one of the same name
 // on another hub. An agent of this hub has the credential of the Cluster's current account, or uses
