@@ -139,8 +139,8 @@ func (o observed) unsettled(now time.Time) time.Duration {
 // events change anything.
 func (o observed) wait(now time.Time) time.Duration {
 	switch {
-	case o.rightsLag > 0:
-		return o.rightsLag
+	case max(o.rightsLag, o.accountLag) > 0:
+		return max(o.rightsLag, o.accountLag)
 	case o.WaitToMove > 0:
 		return o.WaitToMove
 	case readyToJoinCondition(o).reason != reasons.MemberClusterReadyToJoin:

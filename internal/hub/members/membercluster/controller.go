@@ -59,6 +59,8 @@ type Controller struct {
 	// verified holds the rights of members, by member namespace; written the last writes of them.
 	verified kube.Memory[string, kube.Verified]
 	written  kube.Expectations
+	// created holds the accounts of members created by this process, by member namespace.
+	created kube.Expectations
 	// health holds the health of members with KubeFleet's agents, by member namespace.
 	health kube.Memory[string, membership.Streak]
 	// accounts caches the ServiceAccounts created by others.
@@ -75,6 +77,7 @@ func New(deps controller.Deps, moves *lifecycle.MoveLimiter, entries *audit.Writ
 	c := &Controller{
 		Controller: lifecycle.New(deps, moves, entries, clusterv1beta1.FinalizerMemberCluster, clusterv1beta1.LeaveDelete),
 		written:    kube.Expectations{Clock: deps.Clock, Timeout: rightsLag},
+		created:    kube.Expectations{Clock: deps.Clock, Timeout: rightsLag},
 	}
 	c.renewer = renewal.New(deps, c.reconnectToken)
 	return c

@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
@@ -100,6 +101,8 @@ func (r *reconciliation) pinKey(ctx context.Context) error {
 // of an account end with it. The event about either step reconciles the member again.
 func (r *reconciliation) prepareAccount(ctx context.Context) error {
 	o := &r.o
+	key := types.NamespacedName{Name: o.Namespace}
+	o.accountLag = r.created.Await(key, o.account)
 	if err := r.endReconnect(ctx); err != nil {
 		return err
 	}
@@ -107,8 +110,12 @@ func (r *reconciliation) prepareAccount(ctx context.Context) error {
 	case o.accountFits():
 		return r.restoreReconnect(ctx, *o)
 	case o.account.UID != "": // endExchange deletes it
-	case o.admitted() && o.takesCredentials() && o.reportedKey() == o.credential.Key && o.isShownByIdentity():
-		return kube.Ensure(ctx, r.Client, o.ExchangedAccount(o.exchange()))
+	case o.accountLag == 0 && o.admitted() && o.takesCredentials() && o.reportedKey() == o.credential.Key && o.isShownByIdentity():
+		account := o.ExchangedAccount(o.exchange())
+		if err := kube.Ensure(ctx, r.Client, account); err != nil {
+			return err
+		}
+		r.created.Expect(key, account)
 	}
 	return nil
 }

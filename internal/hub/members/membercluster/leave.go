@@ -35,6 +35,7 @@ func (r *reconciliation) Forget(namespace string) {
 	r.verified.Forget(namespace)
 	r.health.Forget(namespace)
 	r.written.Forget(types.NamespacedName{Name: namespace})
+	r.created.Forget(types.NamespacedName{Name: namespace})
 	r.reconnectRights.Forget(namespace)
 }
 

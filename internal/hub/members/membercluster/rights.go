@@ -14,8 +14,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// rightsLag bounds the wait for the cache to show rights written by this process. After an earlier
-// deletion, the rights are restored at the end of the wait.
+// rightsLag bounds the wait for the cache to show rights or an account written by this process.
+// After an earlier deletion, they are restored at the end of the wait.
 const rightsLag = 2 * time.Second
 
 // rights are the Role and the RoleBinding of a member.

@@ -53,6 +53,8 @@ type observed struct {
 	health *membership.Streak
 	// rightsLag is the time until the next check of rights missing in the cache.
 	rightsLag time.Duration
+	// accountLag is the time until the next check of a created account missing in the cache.
+	accountLag time.Duration
 	// works lists the Works to remove before the request to leave. worksDefinition is the name of
 	// their definition if it is gone; the Works are then unknown.
 	works           []*placement.Work
