@@ -108,8 +108,6 @@ type shown struct {
 	// Table is the display as a table, Groups are the display as a wall.
 	Table  *tabled
 	Groups []*group
-	// Plot has the changes of the last hours; nil if a search limits the page.
-	Plot *plot
 	// Unlisted are the resources the visitor may list nowhere.
 	Unlisted []string
 	// Offers are the actions on members of the table.
@@ -156,6 +154,8 @@ type summary struct {
 	Bar      []segment
 	Troubles []trouble
 	Recent   []tile
+	// Plot has the changes of the last hours; nil if a search limits the page.
+	Plot *plot
 }
 
 // trouble is a problem of several objects; some of them are named.
@@ -204,9 +204,8 @@ func (f *shown) digest() string {
 	return digestOf(append(slices.Clip(f.matching), f.others...), f.stale)
 }
 
-// render adds the data for the whole page only.
-func (f *shown) render(now time.Time) {
-	f.Summary = f.summarize(now)
+// render adds the data for the whole page only, except for the summary.
+func (f *shown) render() {
 	f.Filters = f.filtersOf(f.all)
 	if f.View == asTable {
 		table := f.table(f.tiles)
@@ -257,6 +256,17 @@ func (f *shown) summarize(now time.Time) (s summary) {
 	return s
 }
 
+// summaryOf returns the summary of a view with the plot.
+func (s *Server) summaryOf(ctx context.Context, v *visitor, f *shown, now time.Time) (summary, error) {
+	sum := f.summarize(now)
+	if f.limitsMembers() {
+		return sum, nil
+	}
+	var err error
+	sum.Plot, err = s.plotOf(ctx, v, f.Namespace, now)
+	return sum, err
+}
+
 // fleet is the view of all members.
 func (s *Server) fleet(w http.ResponseWriter, r *http.Request, v *visitor) error {
 	q, invalid := queryOf(fleetPath, r.URL.Query())
@@ -264,12 +274,10 @@ func (s *Server) fleet(w http.ResponseWriter, r *http.Request, v *visitor) error
 	if err != nil {
 		return err
 	}
-	f.render(time.Now())
-	if !q.limitsMembers() {
-		if f.Plot, err = s.plotOf(r.Context(), v, q.Namespace, time.Now()); err != nil {
-			return err
-		}
+	if f.Summary, err = s.summaryOf(r.Context(), v, f, time.Now()); err != nil {
+		return err
 	}
+	f.render()
 	if f.Unlisted, err = s.unlisted(r.Context(), v, clusters, memberClusters); err != nil {
 		return err
 	}

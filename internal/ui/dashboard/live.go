@@ -188,7 +188,11 @@ func (s *Server) lookAtTiles(q query, have string, v *visitor) *looker {
 		}
 		was := before
 		before = f
-		f.summary, err = part("fleet", "summary", f.summarize(time.Now()))
+		sum, err := s.summaryOf(ctx, v, f, time.Now())
+		if err != nil {
+			return nil, err
+		}
+		f.summary, err = part("fleet", "summary", sum)
 		switch {
 		case err != nil:
 			return nil, err

@@ -139,3 +139,30 @@ func TestThePlotOfALargeFleetCostsNoLookAtEachMember(t *testing.T) {
 		t.Errorf("the page has the status %d and no such plot", recorder.Code)
 	}
 }
+
+// TestTheWallReceivesTheChangesOfThePlot looks at the plot of a page without a reload.
+func TestTheWallReceivesTheChangesOfThePlot(t *testing.T) {
+	s, all := remembered()
+	q, err := queryOf(fleetPath, map[string][]string{"view": {asWall}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const joined, lost = clusterv1beta1.HistoryJoined, clusterv1beta1.HistoryLost
+	s.roll.put(clusters, lived("a", "web", "1", map[clusterv1beta1.HistoryReason]int{joined: 3}))
+	f, err := s.look(t.Context(), all, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wall := s.lookAtTiles(q, f.digest(), all)
+	if c, err := wall.look(t.Context()); err != nil || c != nil {
+		t.Errorf("an unchanged fleet: %v, %v", c, err)
+	}
+	s.roll.put(clusters, lived("a", "web", "2", map[clusterv1beta1.HistoryReason]int{joined: 3, lost: 1}))
+	c, err := wall.look(t.Context())
+	if err != nil || c == nil || c.event != "tiles" {
+		t.Fatalf("a lost member: %v, %v", c, err)
+	}
+	if text := c.data.(tileChanges).Summary; !strings.Contains(text, `class="p-lost"`) {
+		t.Errorf("the plot lacks the lost member: %s", text)
+	}
+}
