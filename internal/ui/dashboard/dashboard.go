@@ -42,12 +42,12 @@ type Options struct {
 
 // Server is a dashboard.
 type Server struct {
-	options Options
-	roll    *roll
-	reader  client.WithWatch
-	door    door
-	ctx     context.Context // ends the streams
-	streams atomic.Int64
+	options       Options
+	cache         *fleetCache
+	reader        client.WithWatch
+	authenticator authenticator
+	ctx           context.Context // ends the streams
+	streams       atomic.Int64
 	// shared reports whether the visitors differ from the account for reading the fleet.
 	shared bool
 }
@@ -63,7 +63,7 @@ func NewOwned(ctx context.Context, options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.door = newOwnersDoor(owner)
+	s.authenticator = newKeyAuthenticator(owner)
 	return s, nil
 }
 
@@ -78,7 +78,7 @@ func NewShared(ctx context.Context, options Options) (*Server, error) {
 		return nil, err
 	}
 	s.shared = true
-	s.door = &tokenDoor{newVisitors(options.Config, s.reader.RESTMapper()), trusted, logr.FromContextOrDiscard(ctx)}
+	s.authenticator = &tokenAuthenticator{newVisitors(options.Config, s.reader.RESTMapper()), trusted, logr.FromContextOrDiscard(ctx)}
 	return s, nil
 }
 
@@ -100,7 +100,7 @@ func newServer(ctx context.Context, options *Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{options: *options, roll: newRoll(), reader: reader, ctx: ctx}, nil
+	return &Server{options: *options, cache: newFleetCache(), reader: reader, ctx: ctx}, nil
 }
 
 // checkGrafana returns an error for an address other than a web page's.
@@ -117,7 +117,7 @@ func checkGrafana(address string) error {
 
 // Serve keeps the data up to date, and serves it, until the context ends.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
-	go s.roll.keep(ctx, s.reader, s.options.Namespace)
+	go s.cache.keep(ctx, s.reader, s.options.Namespace)
 	serving := &http.Server{
 		Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		BaseContext: func(net.Listener) context.Context { return ctx },
@@ -131,11 +131,11 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 }
 
 // Entrance returns the owner's path of entry; empty for a shared dashboard.
-func (s *Server) Entrance() string { return s.door.entrance() }
+func (s *Server) Entrance() string { return s.authenticator.entrance() }
 
 // Ticket returns a path for one single entry of the owner. It is for a command line, readable by
 // other users of the machine. It is empty for a shared dashboard.
-func (s *Server) Ticket() string { return s.door.oneEntrance() }
+func (s *Server) Ticket() string { return s.authenticator.oneEntrance() }
 
 // Handler serves the pages.
 func (s *Server) Handler() http.Handler {
@@ -143,7 +143,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.Handle("GET /assets/", cached(http.FileServerFS(assets)))
-	s.door.register(mux)
+	s.authenticator.register(mux)
 	for pattern, show := range map[string]pageFunc{
 		"GET /{$}":                                       s.fleet,
 		"GET /members/{name}":                            s.member,
@@ -187,7 +187,7 @@ func bounded(next http.Handler) http.Handler {
 // ready reports whether the fleet has been read. An unserved or forbidden kind does not block the
 // others: the pages report it.
 func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
-	switch resource, listed := s.roll.unanswered(); {
+	switch resource, listed := s.cache.unanswered(); {
 	case resource != "":
 		http.Error(w, resource+" have not been read yet", http.StatusServiceUnavailable)
 	case listed == 0:
@@ -205,10 +205,10 @@ type pageFunc func(w http.ResponseWriter, r *http.Request, v *visitor) error
 // forVisitors shows a view to visitors, and refuses all other requests.
 func (s *Server) forVisitors(show pageFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		v, err := s.door.visitor(r)
+		v, err := s.authenticator.visitor(r)
 		switch {
-		case errors.Is(err, errNobody), apierrors.IsUnauthorized(err):
-			s.door.refuse(w, r)
+		case errors.Is(err, errNoVisitor), apierrors.IsUnauthorized(err):
+			s.authenticator.refuse(w, r)
 			return
 		case err == nil && !v.pace.TryAccept():
 			err = errTooMany

@@ -28,12 +28,12 @@ const (
 // entries returns the entries of some resources as a visitor may see them, in the order of their
 // names. stale holds the reasons why they are incomplete or out of date.
 func (s *Server) entries(ctx context.Context, v *visitor, resources ...string) (all []*entry, stale []string, err error) {
-	return s.seenBy(ctx, v, s.roll.of, resources)
+	return s.seenBy(ctx, v, s.cache.of, resources)
 }
 
 // entriesNamed returns the entries with a name, regardless of the number of others.
 func (s *Server) entriesNamed(ctx context.Context, v *visitor, name string, resources ...string) (all []*entry, stale []string, err error) {
-	return s.seenBy(ctx, v, func(resource string) ([]*entry, error) { return s.roll.named(resource, name) }, resources)
+	return s.seenBy(ctx, v, func(resource string) ([]*entry, error) { return s.cache.named(resource, name) }, resources)
 }
 
 func (s *Server) seenBy(ctx context.Context, v *visitor, read func(resource string) ([]*entry, error),

@@ -88,7 +88,7 @@ func TestWhatWaitsForSomebodyIsTheFirstLine(t *testing.T) {
 
 func TestATableHasABoundedNumberOfLinesAndCountsAll(t *testing.T) {
 	s, all := remembered()
-	s.door, s.ctx = newOwnersDoor(all), t.Context()
+	s.authenticator, s.ctx = newKeyAuthenticator(all), t.Context()
 	var asking, giving []client.Object
 	for i := range 10_000 {
 		state := fleet.RegistrationGranted
@@ -98,8 +98,8 @@ func TestATableHasABoundedNumberOfLinesAndCountsAll(t *testing.T) {
 		asking = append(asking, asksSince(fmt.Sprintf("r-%05d", i), i, state, fmt.Sprintf("edge-%05d", i), ""))
 		giving = append(giving, delivered(fmt.Sprintf("b-%05d", i), map[bool]string{true: "ErrApplied"}[i == 8888]).object)
 	}
-	s.roll.replace(requests, asking)
-	s.roll.replace(bundles, giving)
+	s.cache.replace(requests, asking)
+	s.cache.replace(bundles, giving)
 	for _, verb := range []string{"create", "approve", "patch"} {
 		for _, resource := range []string{tokens, requests} {
 			all.allow(verb, resource)
@@ -107,7 +107,7 @@ func TestATableHasABoundedNumberOfLinesAndCountsAll(t *testing.T) {
 	}
 	page := func(path string) string {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
-		request.AddCookie(&http.Cookie{Name: ownersCookie(request), Value: s.door.(*ownersDoor).key})
+		request.AddCookie(&http.Cookie{Name: ownersCookie(request), Value: s.authenticator.(*keyAuthenticator).key})
 		recorder := httptest.NewRecorder()
 		s.Handler().ServeHTTP(recorder, request)
 		if recorder.Code != http.StatusOK || recorder.Body.Len() > 200_000 {
@@ -139,7 +139,7 @@ func TestASearchIsToldOfWhatItIsAboutAndOfNothingElse(t *testing.T) {
 	put := func(name, version, reason string) {
 		b := delivered(name, reason).object
 		b.SetResourceVersion(version)
-		s.roll.put(bundles, b)
+		s.cache.put(bundles, b)
 	}
 	put("shop", "1", "")
 	put("lab", "1", "")

@@ -266,7 +266,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request, v *visitor) error 
 	send := func(text string) error {
 		return errors.Join(stream.SetWriteDeadline(time.Now().Add(sentWithin)), write(w, text), stream.Flush())
 	}
-	reader, end := s.roll.read(page.name, page.resources...)
+	reader, end := s.cache.read(page.name, page.resources...)
 	defer end()
 	ping := time.NewTicker(pinged)
 	defer ping.Stop()
@@ -295,7 +295,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request, v *visitor) error 
 				return nil
 			}
 		case <-ping.C:
-			if _, err := s.door.visitor(r); err != nil {
+			if _, err := s.authenticator.visitor(r); err != nil {
 				return nil // a reconnect is refused
 			}
 			text = nothing // detects a closed browser

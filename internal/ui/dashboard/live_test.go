@@ -29,13 +29,13 @@ import (
 // remembered is a dashboard that has read what there is, and a visitor who may see and change all
 // members, without an API server.
 func remembered() (*Server, *visitor) {
-	s := &Server{roll: newRoll()}
+	s := &Server{cache: newFleetCache()}
 	all := &visitor{
 		name: "admin", pace: flowcontrol.NewFakeAlwaysRateLimiter(), renewed: time.Now().Add(time.Hour),
 		rights: map[authorizationv1.ResourceAttributes]bool{},
 	}
 	for resource := range kinds {
-		s.roll.replace(resource, nil)
+		s.cache.replace(resource, nil)
 		for _, verb := range []string{"list", "create", "patch", "approve", "cordon", "quarantine"} {
 			all.allow(verb, resource)
 		}
@@ -52,9 +52,9 @@ func (v *visitor) allow(verb, resource string) {
 
 func TestTenThousandMembersInTheBrowser(t *testing.T) {
 	s, all := remembered()
-	s.door, s.ctx = newOwnersDoor(all), t.Context()
+	s.authenticator, s.ctx = newKeyAuthenticator(all), t.Context()
 	put := func(i int, state corev1.ConditionStatus, version string) {
-		s.roll.put(clusters, &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{
+		s.cache.put(clusters, &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{
 			Namespace: fmt.Sprintf("workspace-%d", i%20), Name: fmt.Sprintf("edge-%05d", i), ResourceVersion: version,
 		},
 			Status: fleet.ClusterStatus{
@@ -75,7 +75,7 @@ func TestTenThousandMembersInTheBrowser(t *testing.T) {
 	b.JS("window.same = document.getElementById('view')")
 	put(4321, corev1.ConditionFalse, "2")
 	b.Becomes("one that is lost", `document.getElementById("m:workspace-1/edge-04321").className`, "shape s-lost t-critical new")
-	s.roll.drop(clusters, "workspace-1/edge-04321")
+	s.cache.drop(clusters, "workspace-1/edge-04321")
 	b.Becomes("one less", tiles, "9999")
 	if b.JS("window.same === document.getElementById('view')") != "true" {
 		t.Error("the page was loaded again for one member")
@@ -94,12 +94,12 @@ func TestTenThousandMembersInTheBrowser(t *testing.T) {
 func TestAPageIsLoadedAgainIfAProblemEndsBeforeItIsLive(t *testing.T) {
 	ctx := context.Background()
 	s, all := remembered()
-	s.roll.put(clusters, &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "web"}})
+	s.cache.put(clusters, &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "web"}})
 	everything, err := queryOf(fleetPath, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.roll.fail(memberClusters, errors.New("no answer"))
+	s.cache.fail(memberClusters, errors.New("no answer"))
 	fleetWhile, err := s.look(ctx, all, everything)
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestAPageIsLoadedAgainIfAProblemEndsBeforeItIsLive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.roll.fail(memberClusters, nil)
+	s.cache.fail(memberClusters, nil)
 	for name, lookers := range map[string]*looker{
 		"tiles":  s.lookAtTiles(everything, fleetWhile.digest(), all),
 		"member": s.lookAt(digestOfAll(entries, stale), all, "fleet/web", clusters, memberClusters),
@@ -150,13 +150,13 @@ func TestWhatChangesWhileThePageOfAnObjectIsMadeIsNotMissed(t *testing.T) {
 	} {
 		r.check(client.IgnoreAlreadyExists(r.Create(t.Context(), page.object)))
 		r.check(r.Get(t.Context(), client.ObjectKeyFromObject(page.object), page.object))
-		s.roll.put(resource, page.object)
+		s.cache.put(resource, page.object)
 		all.rights[authorizationv1.ResourceAttributes{
 			Verb: "list", Group: kinds[resource].group, Resource: resource, Namespace: workspace,
 		}] = true
 		changed := page.object.DeepCopyObject().(client.Object)
 		changed.SetResourceVersion("changed")
-		all.Client = readThen{r.Client, func() { s.roll.put(resource, changed) }}
+		all.Client = readThen{r.Client, func() { s.cache.put(resource, changed) }}
 		asked, answered := httptest.NewRequest(http.MethodGet, page.path, nil), httptest.NewRecorder()
 		for name, value := range map[string]string{"resource": resource, "namespace": workspace, "name": made.Name} {
 			asked.SetPathValue(name, value)
@@ -181,7 +181,7 @@ func TestABrowserIsSentWhatAPageSaysOtherwiseAndNothingElse(t *testing.T) {
 	ctx := context.Background()
 	s, all := remembered()
 	put := func(version, nodes string, seen time.Time, ready corev1.ConditionStatus) {
-		s.roll.put(clusters, &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "web", ResourceVersion: version},
+		s.cache.put(clusters, &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "web", ResourceVersion: version},
 			Status: fleet.ClusterStatus{
 				Agent: fleet.AgentStatus{LastSeen: metav1.NewTime(seen)}, Display: fleet.ClusterDisplay{ReadyNodes: nodes},
 				Conditions: []fleet.Condition{{Type: fleet.ConditionReady, Status: ready, Reason: "AgentLost", Message: "no heartbeat"}}}})
@@ -200,11 +200,11 @@ func TestABrowserIsSentWhatAPageSaysOtherwiseAndNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	fleetPage, page := s.lookAtTiles(lost, f.digest(), all), s.lookAt(digestOfAll(entries, stale), all, "fleet/web", clusters)
-	tiles, endTiles := s.roll.read("", fleetPage.resources...)
+	tiles, endTiles := s.cache.read("", fleetPage.resources...)
 	defer endTiles()
-	one, endOne := s.roll.read("fleet/web", page.resources...)
+	one, endOne := s.cache.read("fleet/web", page.resources...)
 	defer endOne()
-	other, endOther := s.roll.read("fleet/shop", clusters)
+	other, endOther := s.cache.read("fleet/shop", clusters)
 	defer endOther()
 	looks := func(what string, l *looker, r *reader, woken bool, want string) *change {
 		t.Helper()
@@ -235,7 +235,7 @@ func TestABrowserIsSentWhatAPageSaysOtherwiseAndNothingElse(t *testing.T) {
 		t.Errorf("put is %v", put)
 	}
 	looks("it is lost, on its page", page, one, true, "reload")
-	s.roll.put(clusters, &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "lab", ResourceVersion: "1"}})
+	s.cache.put(clusters, &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "lab", ResourceVersion: "1"}})
 	c = looks("another one that is in another state: only the numbers change", fleetPage, tiles, true, "tiles")
 	if diff := gocmp.Diff(tileChanges{Put: []tileChange{}, Gone: []string{}},
 		tileChanges{c.data.(tileChanges).Put, c.data.(tileChanges).Gone, ""}); diff != "" ||
@@ -243,9 +243,9 @@ func TestABrowserIsSentWhatAPageSaysOtherwiseAndNothingElse(t *testing.T) {
 		t.Errorf("it is sent %v", c.data)
 	}
 	looks("another one, on its page", page, one, false, "")
-	s.roll.put(tokens, &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "t", ResourceVersion: "1"}})
+	s.cache.put(tokens, &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "t", ResourceVersion: "1"}})
 	looks("a token, which the fleet does not show", fleetPage, tiles, false, "")
-	s.roll.put(requests, &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "r", ResourceVersion: "1"},
+	s.cache.put(requests, &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "r", ResourceVersion: "1"},
 		Status: fleet.ClusterRegistrationStatus{
 			State: fleet.RegistrationPending, Reason: "ApprovalRequired", Message: "somebody has to approve it"}})
 	looks("a request, in a view of some members", fleetPage, tiles, true, "")
@@ -259,13 +259,13 @@ func TestABrowserIsSentWhatAPageSaysOtherwiseAndNothingElse(t *testing.T) {
 func TestWhatFirstNamesAlsoWhatIsNoMember(t *testing.T) {
 	s, all := remembered()
 	for i, state := range []fleet.RegistrationState{fleet.RegistrationPending, fleet.RegistrationGranted, fleet.RegistrationWaiting} {
-		s.roll.put(requests, &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: fmt.Sprint("r", i),
+		s.cache.put(requests, &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: fmt.Sprint("r", i),
 			ResourceVersion: "1"}, Status: fleet.ClusterRegistrationStatus{
 			State: state, Reason: map[fleet.RegistrationState]string{fleet.RegistrationPending: "ApprovalRequired",
 				fleet.RegistrationWaiting: "Preparing"}[state], Message: "as it is"}})
 	}
 	for name, reason := range map[string]string{"broken": "ErrApplied", "moving": "WaitApplied"} {
-		s.roll.put(bundles, &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name, ResourceVersion: "1"},
+		s.cache.put(bundles, &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name, ResourceVersion: "1"},
 			Status: fleet.BundleStatus{
 				Conditions: []fleet.Condition{{Type: fleet.ConditionReady, Status: corev1.ConditionFalse, Reason: reason, Message: "as it is"}}}})
 	}

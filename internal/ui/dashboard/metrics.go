@@ -44,7 +44,7 @@ func (s *Server) Describe(all chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (s *Server) Collect(all chan<- prometheus.Metric) {
 	all <- prometheus.MustNewConstMetric(openStreams, prometheus.GaugeValue, float64(s.streams.Load()))
-	all <- prometheus.MustNewConstMetric(seenLately, prometheus.GaugeValue, float64(s.door.remembered()))
+	all <- prometheus.MustNewConstMetric(seenLately, prometheus.GaugeValue, float64(s.authenticator.remembered()))
 }
 
 // metrics serves /metrics with the metrics of the dashboard and of its process. They reveal

@@ -25,9 +25,9 @@ func TestViewsAreCountedByAFewNames(t *testing.T) {
 	}
 }
 
-func TestTheDashboardCountsPagesAndStreamsAndTellsStrangersNothingOfThem(t *testing.T) {
+func TestTheDashboardCountsPagesAndStreamsAndTellsUnknownVisitorsNothing(t *testing.T) {
 	s, all := remembered()
-	s.door, s.ctx = newOwnersDoor(all), t.Context()
+	s.authenticator, s.ctx = newKeyAuthenticator(all), t.Context()
 	pagesAnswered.Reset()
 	server, scraped := httptest.NewServer(s.Handler()), httptest.NewServer(s.metrics())
 	t.Cleanup(server.Close)
@@ -39,7 +39,8 @@ func TestTheDashboardCountsPagesAndStreamsAndTellsStrangersNothingOfThem(t *test
 			t.Fatal(err)
 		}
 		if known {
-			request.AddCookie(&http.Cookie{Name: ownersCookie(&http.Request{Host: request.URL.Host}), Value: s.door.(*ownersDoor).key})
+			key := s.authenticator.(*keyAuthenticator).key
+			request.AddCookie(&http.Cookie{Name: ownersCookie(&http.Request{Host: request.URL.Host}), Value: key})
 		}
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
@@ -91,7 +92,7 @@ func TestTheDashboardCountsPagesAndStreamsAndTellsStrangersNothingOfThem(t *test
 
 func TestMetricsHaveAnAddressOfTheirOwnOrNone(t *testing.T) {
 	s, all := remembered()
-	s.door, s.ctx = newOwnersDoor(all), t.Context()
+	s.authenticator, s.ctx = newKeyAuthenticator(all), t.Context()
 	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -119,7 +119,7 @@ func memberPath(name string) string {
 // show renders a page for a visitor.
 func (s *Server) show(w http.ResponseWriter, r *http.Request, v *visitor, name string, p page) error {
 	p.Visitor, p.Grafana = v.name, s.options.Grafana
-	_, p.SignOut = s.door.(*tokenDoor)
+	_, p.SignOut = s.authenticator.(*tokenAuthenticator)
 	render(w, r, cmp.Or(p.Status, http.StatusOK), name, p)
 	return nil
 }

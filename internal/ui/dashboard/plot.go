@@ -87,7 +87,7 @@ func (t trends) add(e *entry, sign int, now time.Time) {
 
 // trend returns the changes of the namespaces of a resource, each as an entry of its own without a
 // name.
-func (r *roll) trend(resource string) (namespaces []*entry, hours map[string]map[int64]perReason) {
+func (r *fleetCache) trend(resource string) (namespaces []*entry, hours map[string]map[int64]perReason) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	hours = map[string]map[int64]perReason{}
@@ -133,7 +133,7 @@ type plotHour struct {
 func (s *Server) plotOf(ctx context.Context, v *visitor, workspace string, now time.Time) (*plot, error) {
 	sums := map[int64]perReason{}
 	for _, resource := range fleetResources[:2] {
-		namespaces, hours := s.roll.trend(resource)
+		namespaces, hours := s.cache.trend(resource)
 		seen, err := v.seen(ctx, resource, namespaces)
 		if err != nil {
 			return nil, err

@@ -50,10 +50,10 @@ func TestThePlotFollowsTheHistoriesThatAVisitorMaySee(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", what, diff)
 		}
 	}
-	s.roll.replace(clusters, []client.Object{
+	s.cache.replace(clusters, []client.Object{
 		lived("a", "web", "1", ages{joined: 30, lost: 2, back: 1}), lived("b", "web", "1", ages{joined: 3, "Cordoned": 1}),
 	})
-	s.roll.put(memberClusters, &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge", ResourceVersion: "1"},
+	s.cache.put(memberClusters, &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge", ResourceVersion: "1"},
 		Status: clusterv1beta1.MemberClusterStatus{History: lived("", "", "", ages{joined: 0}).Status.History}})
 	expect("a list", "", 2, 1, 1)
 	expect("one workspace", "b", 1, 0, 0)
@@ -66,17 +66,17 @@ func TestThePlotFollowsTheHistoriesThatAVisitorMaySee(t *testing.T) {
 	if p, err := s.plotOf(t.Context(), tenant, "", time.Now()); err != nil || fmt.Sprint(totals(p)) != "[1 0 0]" {
 		t.Errorf("a tenant of another workspace sees %+v: %v", p, err)
 	}
-	s.roll.put(clusters, lived("a", "web", "2", ages{joined: 30, lost: 0}))
+	s.cache.put(clusters, lived("a", "web", "2", ages{joined: 30, lost: 0}))
 	expect("a change", "", 2, 0, 1)
-	s.roll.put(clusters, lived("a", "web", "2", ages{joined: 0}))
+	s.cache.put(clusters, lived("a", "web", "2", ages{joined: 0}))
 	expect("the same version again", "", 2, 0, 1)
-	s.roll.drop(clusters, "b/web")
+	s.cache.drop(clusters, "b/web")
 	expect("a deletion", "", 1, 0, 1)
-	s.roll.replace(clusters, []client.Object{lived("a", "web", "3", nil)})
+	s.cache.replace(clusters, []client.Object{lived("a", "web", "3", nil)})
 	expect("another list", "", 1, 0, 0)
-	s.roll.drop(memberClusters, "edge")
-	if expect("nothing", "", 0, 0, 0); len(s.roll.trends) > 0 {
-		t.Errorf("there are still %v", s.roll.trends)
+	s.cache.drop(memberClusters, "edge")
+	if expect("nothing", "", 0, 0, 0); len(s.cache.trends) > 0 {
+		t.Errorf("there are still %v", s.cache.trends)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestAPlotFillsItsPicture(t *testing.T) {
 // TestThePlotOfALargeFleetCostsNoLookAtEachMember has 10,000 members with 20 changes each.
 func TestThePlotOfALargeFleetCostsNoLookAtEachMember(t *testing.T) {
 	s, all := remembered()
-	s.door, s.ctx = newOwnersDoor(all), t.Context()
+	s.authenticator, s.ctx = newKeyAuthenticator(all), t.Context()
 	var members []client.Object
 	for i := range 10_000 {
 		member := lived(fmt.Sprintf("workspace-%d", i%20), fmt.Sprintf("edge-%05d", i), "1", nil)
@@ -122,7 +122,7 @@ func TestThePlotOfALargeFleetCostsNoLookAtEachMember(t *testing.T) {
 		}
 		members = append(members, member)
 	}
-	s.roll.replace(clusters, members)
+	s.cache.replace(clusters, members)
 	if allocations := testing.AllocsPerRun(5, func() {
 		if _, err := s.plotOf(t.Context(), all, "", time.Now()); err != nil {
 			t.Error(err)
@@ -131,7 +131,7 @@ func TestThePlotOfALargeFleetCostsNoLookAtEachMember(t *testing.T) {
 		t.Errorf("a plot takes %g allocations", allocations)
 	}
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
-	request.AddCookie(&http.Cookie{Name: ownersCookie(request), Value: s.door.(*ownersDoor).key})
+	request.AddCookie(&http.Cookie{Name: ownersCookie(request), Value: s.authenticator.(*keyAuthenticator).key})
 	recorder := httptest.NewRecorder()
 	s.Handler().ServeHTTP(recorder, request)
 	const label = `aria-label="70000 joined, 70000 back, 60000 lost in the last 24 hours"`
@@ -148,7 +148,7 @@ func TestTheWallReceivesTheChangesOfThePlot(t *testing.T) {
 		t.Fatal(err)
 	}
 	const joined, lost = clusterv1beta1.HistoryJoined, clusterv1beta1.HistoryLost
-	s.roll.put(clusters, lived("a", "web", "1", map[clusterv1beta1.HistoryReason]int{joined: 3}))
+	s.cache.put(clusters, lived("a", "web", "1", map[clusterv1beta1.HistoryReason]int{joined: 3}))
 	f, err := s.look(t.Context(), all, q)
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestTheWallReceivesTheChangesOfThePlot(t *testing.T) {
 	if c, err := wall.look(t.Context()); err != nil || c != nil {
 		t.Errorf("an unchanged fleet: %v, %v", c, err)
 	}
-	s.roll.put(clusters, lived("a", "web", "2", map[clusterv1beta1.HistoryReason]int{joined: 3, lost: 1}))
+	s.cache.put(clusters, lived("a", "web", "2", map[clusterv1beta1.HistoryReason]int{joined: 3, lost: 1}))
 	c, err := wall.look(t.Context())
 	if err != nil || c == nil || c.event != "tiles" {
 		t.Fatalf("a lost member: %v, %v", c, err)

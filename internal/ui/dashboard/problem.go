@@ -76,7 +76,7 @@ func (s *Server) problem(w http.ResponseWriter, r *http.Request, v *visitor, sta
 	p := page{Title: cmp.Or(titles[status], http.StatusText(status)), Status: status, Body: shown}
 	if v != nil {
 		p.Visitor = v.name
-		_, p.SignOut = s.door.(*tokenDoor)
+		_, p.SignOut = s.authenticator.(*tokenAuthenticator)
 	}
 	render(w, r, status, "problem", p)
 }

@@ -41,11 +41,11 @@ func TestAMissingRightIsNamedWithTheCommandsThatGrantIt(t *testing.T) {
 
 func TestErrorsAreWholePagesAndKeepTheForm(t *testing.T) {
 	s, all := remembered()
-	s.door, s.ctx = newOwnersDoor(all), t.Context()
+	s.authenticator, s.ctx = newKeyAuthenticator(all), t.Context()
 	ask := func(path string, known bool) *httptest.ResponseRecorder {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
 		if known {
-			request.AddCookie(&http.Cookie{Name: ownersCookie(request), Value: s.door.(*ownersDoor).key})
+			request.AddCookie(&http.Cookie{Name: ownersCookie(request), Value: s.authenticator.(*keyAuthenticator).key})
 		}
 		recorder := httptest.NewRecorder()
 		s.Handler().ServeHTTP(recorder, request)

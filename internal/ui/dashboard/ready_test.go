@@ -24,32 +24,32 @@ func TestADashboardIsReadyWhenEachKindWasAnswered(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: bundles}, "", errors.New("no rights"))
 	notServed := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "Bundle"}, SearchedVersions: []string{"v1"}}
 	for name, c := range map[string]struct {
-		of     func(r *roll)
+		of     func(r *fleetCache)
 		status int
 		says   string
 	}{
-		"nothing was answered":     {func(*roll) {}, http.StatusServiceUnavailable, "bundles have not been read yet"},
-		"the objects were listed":  {func(r *roll) { r.replace(bundles, nil) }, http.StatusOK, "ok"},
-		"the kind is not served":   {func(r *roll) { r.fail(bundles, notServed) }, http.StatusOK, "ok"},
-		"the account has no right": {func(r *roll) { r.fail(bundles, forbidden) }, http.StatusOK, "ok"},
-		"the API server cannot be reached": {func(r *roll) { r.fail(bundles, errors.New("refused")) }, http.StatusServiceUnavailable,
+		"nothing was answered":     {func(*fleetCache) {}, http.StatusServiceUnavailable, "bundles have not been read yet"},
+		"the objects were listed":  {func(r *fleetCache) { r.replace(bundles, nil) }, http.StatusOK, "ok"},
+		"the kind is not served":   {func(r *fleetCache) { r.fail(bundles, notServed) }, http.StatusOK, "ok"},
+		"the account has no right": {func(r *fleetCache) { r.fail(bundles, forbidden) }, http.StatusOK, "ok"},
+		"the API server cannot be reached": {func(r *fleetCache) { r.fail(bundles, errors.New("refused")) }, http.StatusServiceUnavailable,
 			"bundles have not been read yet"},
-		"it cannot be reached after it was listed": {func(r *roll) { r.replace(bundles, nil); r.fail(bundles, errors.New("refused")) },
+		"it cannot be reached after it was listed": {func(r *fleetCache) { r.replace(bundles, nil); r.fail(bundles, errors.New("refused")) },
 			http.StatusOK, "ok"},
-		"the account has no right to anything": {func(r *roll) {
+		"the account has no right to anything": {func(r *fleetCache) {
 			r.listed = map[string]bool{}
 			for resource := range kinds {
 				r.fail(resource, forbidden)
 			}
 		}, http.StatusServiceUnavailable, "the dashboard can list no kinds"},
 	} {
-		s := &Server{roll: newRoll()}
+		s := &Server{cache: newFleetCache()}
 		for resource := range kinds {
 			if resource != bundles {
-				s.roll.replace(resource, nil)
+				s.cache.replace(resource, nil)
 			}
 		}
-		c.of(s.roll)
+		c.of(s.cache)
 		answered := httptest.NewRecorder()
 		s.ready(answered, nil)
 		if answered.Code != c.status || !strings.Contains(answered.Body.String(), c.says) {

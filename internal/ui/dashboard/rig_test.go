@@ -104,7 +104,7 @@ func (r rig) serve(s *Server) string {
 	r.t.Helper()
 	address := r.serveUnread(s)
 	for resource := range kinds {
-		testkube.Eventually(r.t, resource+" are read", func() error { _, err := s.roll.of(resource); return err })
+		testkube.Eventually(r.t, resource+" are read", func() error { _, err := s.cache.of(resource); return err })
 	}
 	return address
 }

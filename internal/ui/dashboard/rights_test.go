@@ -105,7 +105,7 @@ func TestAVisitorSeesTheWorkspacesThatKubectlWouldShowHim(t *testing.T) {
 	}
 }
 
-func TestStrangersAreSentToTheDoor(t *testing.T) {
+func TestUnknownVisitorsAreSentToTheSignIn(t *testing.T) {
 	r := newRig(t)
 	shared := r.shared()
 	for _, path := range []string{"/", "/deliveries", "/registration", "/members/mine/near"} {

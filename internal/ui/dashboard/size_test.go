@@ -18,7 +18,7 @@ import (
 // of the time is wide, for slow machines; the log has the time.
 func TestTheFleetIsASmallPage(t *testing.T) {
 	s, all := remembered()
-	s.door, s.ctx = newOwnersDoor(all), t.Context()
+	s.authenticator, s.ctx = newKeyAuthenticator(all), t.Context()
 	var members []client.Object
 	for i := range 10_000 {
 		ready := fleet.Condition{Type: fleet.ConditionReady, Status: corev1.ConditionTrue}
@@ -32,12 +32,12 @@ func TestTheFleetIsASmallPage(t *testing.T) {
 			Conditions: []fleet.Condition{ready}, Agent: fleet.AgentStatus{KubernetesVersion: fmt.Sprintf("v1.3%d.1", i%7)},
 		}})
 	}
-	s.roll.replace(clusters, members)
+	s.cache.replace(clusters, members)
 	for path, most := range map[string]int{
 		"/": 150_000, "/?sort=-version&page=40": 150_000, "/?column=labels&column=age&column=why&state=Lost": 150_000, "/?view=wall": 150_000,
 	} {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
-		request.AddCookie(&http.Cookie{Name: ownersCookie(request), Value: s.door.(*ownersDoor).key})
+		request.AddCookie(&http.Cookie{Name: ownersCookie(request), Value: s.authenticator.(*keyAuthenticator).key})
 		request.Header.Set("Accept-Encoding", "gzip")
 		recorder, began := httptest.NewRecorder(), time.Now()
 		s.Handler().ServeHTTP(recorder, request)

@@ -16,7 +16,7 @@ func (s *Server) unlisted(ctx context.Context, v *visitor, resources ...string) 
 		if every {
 			continue
 		}
-		entries, _ := s.roll.of(resource) // a problem of the dashboard's own account is on the page already
+		entries, _ := s.cache.of(resource) // a problem of the dashboard's own account is on the page already
 		visible, _, err := s.entries(ctx, v, clusters)
 		if err != nil {
 			return nil, err

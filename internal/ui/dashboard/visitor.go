@@ -164,7 +164,7 @@ var errTooMany = errors.New("too many requests: try again in a few seconds")
 type visitors struct {
 	config *rest.Config // with the address and the CA, and no credential
 	mapper meta.RESTMapper
-	limit  *strangers
+	limit  *reviewLimiter
 	clock  clock.PassiveClock
 
 	mu    sync.Mutex
@@ -187,7 +187,7 @@ func (w *welcomed) hasEnded(now time.Time) bool { return !w.ends.IsZero() && !w.
 
 func newVisitors(config *rest.Config, mapper meta.RESTMapper) *visitors {
 	return &visitors{
-		config: rest.AnonymousClientConfig(config), mapper: mapper, limit: newStrangers(), clock: clock.RealClock{},
+		config: rest.AnonymousClientConfig(config), mapper: mapper, limit: newReviewLimiter(), clock: clock.RealClock{},
 		known: map[[sha256.Size]byte]*welcomed{},
 	}
 }
@@ -196,7 +196,7 @@ func newVisitors(config *rest.Config, mapper meta.RESTMapper) *visitors {
 // to time.
 func (vs *visitors) by(ctx context.Context, address netip.Addr, token string) (*visitor, error) {
 	if !isToken(token) {
-		return nil, errNobody
+		return nil, errNoVisitor
 	}
 	key := sha256.Sum256([]byte(token))
 	vs.mu.Lock()
@@ -248,7 +248,7 @@ func (vs *visitors) welcome(ctx context.Context, key [sha256.Size]byte, address 
 		return nil, err
 	}
 	if v.name == anonymous {
-		return nil, errNobody
+		return nil, errNoVisitor
 	}
 	vs.mu.Lock()
 	defer vs.mu.Unlock()

@@ -147,7 +147,8 @@ func TestWhoHasNoTokenIsNobody(t *testing.T) {
 		}
 	}
 	all := r.visitorsAt(clocktesting.NewFakePassiveClock(time.Now()))
-	if _, err := all.welcome(t.Context(), [sha256.Size]byte{}, addressIn("192.0.2.1"), ""); !errors.Is(err, errNobody) || len(all.known) > 0 {
+	_, err := all.welcome(t.Context(), [sha256.Size]byte{}, addressIn("192.0.2.1"), "")
+	if !errors.Is(err, errNoVisitor) || len(all.known) > 0 {
 		t.Errorf("who is anonymous for the API server: %v", err)
 	}
 }

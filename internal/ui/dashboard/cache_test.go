@@ -47,7 +47,7 @@ func TestTheRollKeepsTheSameOfAnObjectHoweverItComes(t *testing.T) {
 				return errors.Join(s.Replace([]any{whole("0")[resource]}, "0"), s.Update(whole("1")[resource]))
 			},
 		} {
-			r := newRoll()
+			r := newFleetCache()
 			if err := comes(r.store(resource)); err != nil {
 				t.Fatal(err)
 			}
@@ -73,8 +73,8 @@ func TestTheRollKeepsNothingWholeOfWhatAWatchBrings(t *testing.T) {
 		Name: "a.yaml", Content: fmt.Sprintf("%d", len(bundle.ResourceVersion)) + strings.Repeat("x", 100<<10),
 	}}
 	r.check(r.Update(t.Context(), bundle))
-	testkube.Eventually(t, "the roll has the change", func() error {
-		entries, err := s.roll.named(bundles, "large/web")
+	testkube.Eventually(t, "the cache has the change", func() error {
+		entries, err := s.cache.named(bundles, "large/web")
 		if err != nil || len(entries) != 1 || entries[0].resourceVersion != bundle.ResourceVersion {
 			return fmt.Errorf("it has %d of it: %w", len(entries), err)
 		}

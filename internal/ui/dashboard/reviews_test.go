@@ -16,14 +16,14 @@ import (
 )
 
 func TestNoAddressUsesUpWhatOthersNeedToSignIn(t *testing.T) {
-	s, now := newStrangers(), time.Now()
+	s, now := newReviewLimiter(), time.Now()
 	accepted := 0
 	for range 1000 {
 		if s.accept(addressIn("192.0.2.1:4711"), now) {
 			accepted++
 		}
 	}
-	if most := strangersEach * (atOnce + 2); accepted < strangersEach*atOnce || accepted > most {
+	if most := reviewsEach * (atOnce + 2); accepted < reviewsEach*atOnce || accepted > most {
 		t.Errorf("%d tokens of one address were asked about, want at most %d", accepted, most)
 	}
 	for remote, want := range map[string]bool{
@@ -42,7 +42,7 @@ func TestNoAddressUsesUpWhatOthersNeedToSignIn(t *testing.T) {
 }
 
 func TestWhatIsKnownOfAddressesIsBounded(t *testing.T) {
-	s, now := newStrangers(), time.Now()
+	s, now := newReviewLimiter(), time.Now()
 	addressOf := func(i int) netip.Addr { return addressIn(fmt.Sprintf("10.0.%d.%d:1", i/256, i%256)) }
 	for i := range mostAddresses + 500 {
 		s.of(networkOf(addressOf(i)), now)
@@ -93,7 +93,7 @@ func TestRubbishOfOneAddressKeepsNobodyFromSigningIn(t *testing.T) {
 			t.Fatal("all of it was asked about")
 		}
 		var all sync.WaitGroup
-		for i := range 2 * strangersEach * atOnce {
+		for i := range 2 * reviewsEach * atOnce {
 			all.Go(func() {
 				if signIn("127.0.0.2", fmt.Sprintf("rubbish-%d-%d", round, i)) == http.StatusTooManyRequests {
 					refused.Add(1)
@@ -118,7 +118,7 @@ func TestWhoIsBehindATrustedProxyIsCountedByTheForwardedAddress(t *testing.T) {
 		s, err := NewShared(t.Context(), Options{Config: r.Config, TrustedProxies: trusted})
 		r.check(err)
 		address := r.serve(s)
-		limit := s.door.(*tokenDoor).limit
+		limit := s.authenticator.(*tokenAuthenticator).limit
 		for limit.of(networkOf(addressIn("127.0.0.1")), time.Now()).TryAccept() {
 		}
 		for limit.of(networkOf(addressIn("198.51.100.1")), time.Now()).TryAccept() {

@@ -17,7 +17,7 @@ const mostRuns = 20
 type runsOf struct{ resource, placement string }
 
 // indexRun replaces an entry among the staged update runs of a placement; the caller has the lock.
-func (r *roll) indexRun(resource string, before, after *entry) {
+func (r *fleetCache) indexRun(resource string, before, after *entry) {
 	if before != nil && before.placement != "" {
 		of := runsOf{resource, before.placement}
 		if delete(r.runs[of], before.name); len(r.runs[of]) == 0 {
@@ -34,7 +34,7 @@ func (r *roll) indexRun(resource string, before, after *entry) {
 }
 
 // ofPlacement returns the staged update runs of a placement, the newest first, as of does.
-func (r *roll) ofPlacement(resource, placement string) ([]*entry, error) {
+func (r *fleetCache) ofPlacement(resource, placement string) ([]*entry, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.SortedFunc(maps.Values(r.runs[runsOf{resource, placement}]), func(a, b *entry) int {
@@ -49,7 +49,7 @@ func (s *Server) runsOfPlacement(ctx context.Context, v *visitor, o client.Objec
 		resource = runs
 	}
 	return s.seenBy(ctx, v, func(resource string) ([]*entry, error) {
-		return s.roll.ofPlacement(resource, client.ObjectKeyFromObject(o).String())
+		return s.cache.ofPlacement(resource, client.ObjectKeyFromObject(o).String())
 	}, []string{resource})
 }
 

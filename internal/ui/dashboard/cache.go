@@ -61,8 +61,8 @@ var kinds = map[string]kind{
 	runs:              {placement.GroupVersion.Group, &placement.StagedUpdateRunList{}, &placement.StagedUpdateRun{}, true},
 }
 
-// roll is the current state of the fleet.
-type roll struct {
+// fleetCache is the current state of the fleet.
+type fleetCache struct {
 	mu      sync.Mutex
 	entries map[string]map[string]*entry // by resource and name
 	sorted  map[string][]*entry          // the same in order; created on demand
@@ -83,15 +83,15 @@ type reader struct {
 	changed chan struct{}
 }
 
-func newRoll() *roll {
-	return &roll{
+func newFleetCache() *fleetCache {
+	return &fleetCache{
 		entries: map[string]map[string]*entry{}, sorted: map[string][]*entry{}, failure: map[string]error{}, listed: map[string]bool{},
 		readers: map[*reader]bool{}, runs: map[runsOf]map[string]*entry{}, trends: trends{},
 	}
 }
 
 // keep watches the objects of all kinds, in one namespace or in all, until the context ends.
-func (r *roll) keep(ctx context.Context, c client.WithWatch, namespace string) {
+func (r *fleetCache) keep(ctx context.Context, c client.WithWatch, namespace string) {
 	log := logr.FromContextOrDiscard(ctx)
 	var watches sync.WaitGroup
 	for resource, k := range kinds {
@@ -113,7 +113,7 @@ func (r *roll) keep(ctx context.Context, c client.WithWatch, namespace string) {
 	watches.Wait()
 }
 
-func (r *roll) put(resource string, o client.Object) {
+func (r *fleetCache) put(resource string, o client.Object) {
 	after := entryOf(resource, o)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,7 +131,7 @@ func (r *roll) put(resource string, o client.Object) {
 	r.wake(resource, after.name, before == nil || before.shown != after.shown)
 }
 
-func (r *roll) drop(resource, name string) {
+func (r *fleetCache) drop(resource, name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.indexRun(resource, r.entries[resource][name], nil)
@@ -141,7 +141,7 @@ func (r *roll) drop(resource, name string) {
 }
 
 // replace sets the objects of a resource, all at once.
-func (r *roll) replace(resource string, objects []client.Object) {
+func (r *fleetCache) replace(resource string, objects []client.Object) {
 	entries := make(map[string]*entry, len(objects))
 	for _, o := range objects {
 		e := entryOf(resource, o)
@@ -163,7 +163,7 @@ func (r *roll) replace(resource string, objects []client.Object) {
 
 // fail takes the outcome of an attempt to watch a resource, and reports whether it begins or ends
 // a failure.
-func (r *roll) fail(resource string, err error) (changed bool) {
+func (r *fleetCache) fail(resource string, err error) (changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	changed = (r.failure[resource] == nil) != (err == nil)
@@ -176,7 +176,7 @@ func (r *roll) fail(resource string, err error) (changed bool) {
 
 // wake signals the readers waiting for a change of an object, or all readers if the name is empty.
 // shown reports whether the object's table row changes. The caller has the lock.
-func (r *roll) wake(resource, name string, shown bool) {
+func (r *fleetCache) wake(resource, name string, shown bool) {
 	delete(r.sorted, resource)
 	for waits := range r.readers {
 		if slices.Contains(waits.resources, resource) && (name == "" || waits.name == name || shown && waits.name == "") {
@@ -186,7 +186,7 @@ func (r *roll) wake(resource, name string, shown bool) {
 }
 
 // read signals changes of some resources, or of the object with a name, until it is ended.
-func (r *roll) read(name string, resources ...string) (waits *reader, end func()) {
+func (r *fleetCache) read(name string, resources ...string) (waits *reader, end func()) {
 	waits = &reader{resources, name, make(chan struct{}, 1)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -200,7 +200,7 @@ func (r *roll) read(name string, resources ...string) (waits *reader, end func()
 
 // of returns the entries of a resource in the order of their names, and the reason why they are
 // out of date.
-func (r *roll) of(resource string) ([]*entry, error) {
+func (r *fleetCache) of(resource string) ([]*entry, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.sorted[resource] == nil {
@@ -210,7 +210,7 @@ func (r *roll) of(resource string) ([]*entry, error) {
 }
 
 // named returns the entry with a name, if there is one, as of does.
-func (r *roll) named(resource, name string) ([]*entry, error) {
+func (r *fleetCache) named(resource, name string) ([]*entry, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e := r.entries[resource][name]; e != nil {
@@ -221,7 +221,7 @@ func (r *roll) named(resource, name string) ([]*entry, error) {
 
 // problem returns the reason why the entries of a resource are out of date; the caller has the
 // lock.
-func (r *roll) problem(resource string) error {
+func (r *fleetCache) problem(resource string) error {
 	switch err := r.failure[resource]; {
 	case err != nil && kube.NotServed(err):
 		return fmt.Errorf("the hub does not serve %s: install or upgrade the chart fleet-crd", resource)
@@ -246,7 +246,7 @@ func (e *accountError) Unwrap() error { return e.error }
 // unanswered returns a resource without any answer of the API server so far, if there is one. A
 // list, an unserved kind and a forbidden list are answers. listed is the number of listed
 // resources.
-func (r *roll) unanswered() (resource string, listed int) {
+func (r *fleetCache) unanswered() (resource string, listed int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for one := range kinds {
@@ -260,7 +260,7 @@ func (r *roll) unanswered() (resource string, listed int) {
 }
 
 // store returns the store for the objects of a resource from a reflector.
-func (r *roll) store(resource string) kubeclient.Events[client.Object] {
+func (r *fleetCache) store(resource string) kubeclient.Events[client.Object] {
 	return kubeclient.Events[client.Object]{
 		Read: func(o any) client.Object { return slim(o.(client.Object)) },
 		Put:  func(o client.Object) { r.put(resource, o) },

@@ -15,12 +15,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// errNobody reports a request without a known visitor.
-var errNobody = errors.New("nobody")
+// errNoVisitor reports a request without a known visitor.
+var errNoVisitor = errors.New("nobody")
 
-// door identifies the visitors of requests.
-type door interface {
-	// visitor returns the visitor of a request. Without a visitor it returns errNobody, or the
+// authenticator identifies the visitors of requests.
+type authenticator interface {
+	// visitor returns the visitor of a request. Without a visitor it returns errNoVisitor, or the
 	// API server's 401.
 	visitor(*http.Request) (*visitor, error)
 	// refuse answers a request without a visitor.
@@ -35,8 +35,8 @@ type door interface {
 	remembered() int
 }
 
-// ownersDoor admits visitors with a key: the user who started the dashboard and got the key.
-type ownersDoor struct {
+// keyAuthenticator admits visitors with a key: the user who started the dashboard and got the key.
+type keyAuthenticator struct {
 	owner *visitor
 	key   string
 	// ticket admits a visitor once.
@@ -44,8 +44,8 @@ type ownersDoor struct {
 	used   atomic.Bool
 }
 
-func newOwnersDoor(owner *visitor) *ownersDoor {
-	return &ownersDoor{owner: owner, key: rand.Text(), ticket: rand.Text()}
+func newKeyAuthenticator(owner *visitor) *keyAuthenticator {
+	return &keyAuthenticator{owner: owner, key: rand.Text(), ticket: rand.Text()}
 }
 
 // cookieAt returns the name of a cookie for the port of a request. Browsers send the cookies of
@@ -60,16 +60,16 @@ func cookieAt(name string, r *http.Request) string {
 
 func ownersCookie(r *http.Request) string { return cookieAt("muster-key", r) }
 
-func (d *ownersDoor) entrance() string { return "/enter?key=" + d.key }
+func (d *keyAuthenticator) entrance() string { return "/enter?key=" + d.key }
 
-func (d *ownersDoor) oneEntrance() string { return "/enter?key=" + d.ticket }
+func (d *keyAuthenticator) oneEntrance() string { return "/enter?key=" + d.ticket }
 
-func (*ownersDoor) remembered() int { return 1 }
+func (*keyAuthenticator) remembered() int { return 1 }
 
-func (d *ownersDoor) isKey(text string) bool { return isSecret(text, d.key) }
+func (d *keyAuthenticator) isKey(text string) bool { return isSecret(text, d.key) }
 
 // isTicket reports whether a text is the ticket, and uses the ticket up.
-func (d *ownersDoor) isTicket(text string) bool {
+func (d *keyAuthenticator) isTicket(text string) bool {
 	return isSecret(text, d.ticket) && d.used.CompareAndSwap(false, true)
 }
 
@@ -77,20 +77,20 @@ func isSecret(text, secret string) bool {
 	return subtle.ConstantTimeCompare([]byte(text), []byte(secret)) == 1
 }
 
-func (d *ownersDoor) visitor(r *http.Request) (*visitor, error) {
+func (d *keyAuthenticator) visitor(r *http.Request) (*visitor, error) {
 	if cookie, err := r.Cookie(ownersCookie(r)); err == nil && d.isKey(cookie.Value) {
 		return d.owner, nil
 	}
-	return nil, errNobody
+	return nil, errNoVisitor
 }
 
-func (d *ownersDoor) refuse(w http.ResponseWriter, r *http.Request) {
+func (d *keyAuthenticator) refuse(w http.ResponseWriter, r *http.Request) {
 	render(w, r, http.StatusUnauthorized, "problem", page{Title: "Key required", Body: shownProblem{
 		Text: "This page needs a key. Open the address that muster dashboard printed in the terminal, or run the command again.",
 	}})
 }
 
-func (d *ownersDoor) register(mux *http.ServeMux) {
+func (d *keyAuthenticator) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /enter", func(w http.ResponseWriter, r *http.Request) {
 		if key := r.URL.Query().Get("key"); !d.isKey(key) && !d.isTicket(key) {
 			d.refuse(w, r)
@@ -102,9 +102,9 @@ func (d *ownersDoor) register(mux *http.ServeMux) {
 	})
 }
 
-// tokenDoor admits visitors with a token known to the API server. A proxy sets the token in a
-// header, or the sign-in page sets it in a cookie.
-type tokenDoor struct {
+// tokenAuthenticator admits visitors with a token known to the API server. A proxy sets the token
+// in a header, or the sign-in page sets it in a cookie.
+type tokenAuthenticator struct {
 	*visitors
 	trusted proxies
 	log     logr.Logger
@@ -114,9 +114,9 @@ type tokenDoor struct {
 // with its name and its attributes (RFC 6265, 6.1).
 const mostInCookie = 3900
 
-func (d *tokenDoor) entrance() string { return "" }
+func (d *tokenAuthenticator) entrance() string { return "" }
 
-func (d *tokenDoor) oneEntrance() string { return "" }
+func (d *tokenAuthenticator) oneEntrance() string { return "" }
 
 // cookieOf returns the name of the cookie, and whether it is for HTTPS only, as the request was.
 // Browsers accept a name with the prefix __Host- only from exactly this host (RFC 6265bis,
@@ -128,7 +128,7 @@ func cookieOf(r *http.Request) (name string, secure bool) {
 	return cookieAt("muster-token", r), false
 }
 
-func (d *tokenDoor) visitor(r *http.Request) (*visitor, error) {
+func (d *tokenAuthenticator) visitor(r *http.Request) (*visitor, error) {
 	if token, given := bearerOf(r); given {
 		return d.by(r.Context(), d.trusted.addressOf(r), token)
 	}
@@ -136,10 +136,10 @@ func (d *tokenDoor) visitor(r *http.Request) (*visitor, error) {
 	if cookie, err := r.Cookie(name); err == nil {
 		return d.by(r.Context(), d.trusted.addressOf(r), cookie.Value)
 	}
-	return nil, errNobody
+	return nil, errNoVisitor
 }
 
-func (d *tokenDoor) refuse(w http.ResponseWriter, r *http.Request) {
+func (d *tokenAuthenticator) refuse(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet || r.URL.Path == "/live" {
 		render(w, r, http.StatusUnauthorized, "problem", page{Title: "Sign in first", Body: shownProblem{
 			Text: "Your session has ended, and nothing has changed. Sign in, and submit the form again.", Next: &link{"Sign in", "/sign-in"},
@@ -149,7 +149,7 @@ func (d *tokenDoor) refuse(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/sign-in?to="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
 }
 
-func (d *tokenDoor) register(mux *http.ServeMux) {
+func (d *tokenAuthenticator) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /sign-in", func(w http.ResponseWriter, r *http.Request) {
 		render(w, r, http.StatusOK, "sign-in", page{Title: "Sign in", Body: signIn{To: local(r.URL.Query().Get("to"))}})
 	})
@@ -166,7 +166,7 @@ func (d *tokenDoor) register(mux *http.ServeMux) {
 			switch {
 			case errors.Is(err, errTooMany):
 				status, said = http.StatusTooManyRequests, err.Error()
-			case !errors.Is(err, errNobody) && !apierrors.IsUnauthorized(err): // the token may be valid; unknown visitors see no addresses
+			case !errors.Is(err, errNoVisitor) && !apierrors.IsUnauthorized(err): // the token may be valid; unknown visitors see no addresses
 				status, said = http.StatusBadGateway, "The hub's API server cannot check this token at the moment. Try again."
 				d.log.Info("Failed to check a token", "reason", err.Error())
 			}

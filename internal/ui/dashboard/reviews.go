@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	// strangersEach and strangersAll limit the reviews of new tokens at the API server per
+	// reviewsEach and reviewsAll limit the reviews of new tokens at the API server per
 	// second: for one address, and for all. Bursts may be five times as large. Behind an
 	// untrusted proxy all visitors share its address, and so a quarter of the total.
-	strangersEach = 5
-	strangersAll  = 20
-	atOnce        = 5
+	reviewsEach = 5
+	reviewsAll  = 20
+	atOnce      = 5
 	// mostAddresses limits the addresses with a limit of their own. Further addresses share the
 	// limit of one.
 	mostAddresses = 1000
 )
 
-// strangers limits the reviews of unknown tokens at the API server. Visitors cannot make the
+// reviewLimiter limits the reviews of unknown tokens at the API server. Visitors cannot make the
 // dashboard flood it, and no address can use up the reviews of others.
-type strangers struct {
+type reviewLimiter struct {
 	all, further flowcontrol.RateLimiter
 
 	mu        sync.Mutex
@@ -36,8 +36,8 @@ type addressLimit struct {
 	used time.Time
 }
 
-func newStrangers() *strangers {
-	return &strangers{all: tokenBucket(strangersAll), further: tokenBucket(strangersEach), addresses: map[netip.Prefix]*addressLimit{}}
+func newReviewLimiter() *reviewLimiter {
+	return &reviewLimiter{all: tokenBucket(reviewsAll), further: tokenBucket(reviewsEach), addresses: map[netip.Prefix]*addressLimit{}}
 }
 
 func tokenBucket(rate int) flowcontrol.RateLimiter {
@@ -45,13 +45,13 @@ func tokenBucket(rate int) flowcontrol.RateLimiter {
 }
 
 // accept reports whether a token from an address may be reviewed at the API server.
-func (s *strangers) accept(address netip.Addr, now time.Time) bool {
+func (s *reviewLimiter) accept(address netip.Addr, now time.Time) bool {
 	return s.of(networkOf(address), now).TryAccept() && s.all.TryAccept()
 }
 
 // of returns the limit of an address. After a while without use a limit is as good as new, and is
 // dropped when room is needed.
-func (s *strangers) of(address netip.Prefix, now time.Time) flowcontrol.RateLimiter {
+func (s *reviewLimiter) of(address netip.Prefix, now time.Time) flowcontrol.RateLimiter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.addresses) >= mostAddresses && s.addresses[address] == nil {
@@ -62,7 +62,7 @@ func (s *strangers) of(address netip.Prefix, now time.Time) flowcontrol.RateLimi
 		if len(s.addresses) >= mostAddresses {
 			return s.further
 		}
-		limit = &addressLimit{RateLimiter: tokenBucket(strangersEach)}
+		limit = &addressLimit{RateLimiter: tokenBucket(reviewsEach)}
 		s.addresses[address] = limit
 	}
 	limit.used = now

@@ -13,7 +13,7 @@ import (
 
 func TestATicketLetsInOnceAndDashboardsOfOneMachineKeepTheirVisitors(t *testing.T) {
 	s, all := remembered()
-	s.door, s.ctx = newOwnersDoor(all), t.Context()
+	s.authenticator, s.ctx = newKeyAuthenticator(all), t.Context()
 	ask := func(host, path, cookie string) answer {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
 		request.Host = host
@@ -43,7 +43,7 @@ func TestATicketLetsInOnceAndDashboardsOfOneMachineKeepTheirVisitors(t *testing.
 
 func TestWhatAVisitorMaySendAndWatchIsBounded(t *testing.T) {
 	s, all := remembered()
-	s.door, s.ctx = newOwnersDoor(all), t.Context()
+	s.authenticator, s.ctx = newKeyAuthenticator(all), t.Context()
 	server := httptest.NewServer(s.Handler())
 	t.Cleanup(server.Close)
 	ask := func(path string, body io.Reader) answer {
@@ -57,7 +57,7 @@ func TestWhatAVisitorMaySendAndWatchIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		request.AddCookie(&http.Cookie{Name: ownersCookie(&http.Request{Host: request.URL.Host}), Value: s.door.(*ownersDoor).key})
+		request.AddCookie(&http.Cookie{Name: ownersCookie(&http.Request{Host: request.URL.Host}), Value: s.authenticator.(*keyAuthenticator).key})
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
 			t.Fatal(err)
@@ -86,7 +86,7 @@ func TestWhatAVisitorMaySendAndWatchIsBounded(t *testing.T) {
 
 func TestAStreamSaysNothingWhenWhatChangesIsNotShown(t *testing.T) {
 	s, all := remembered()
-	s.door, s.ctx = newOwnersDoor(all), t.Context()
+	s.authenticator, s.ctx = newKeyAuthenticator(all), t.Context()
 	server := httptest.NewServer(s.Handler())
 	t.Cleanup(server.Close)
 	q, err := queryOf(fleetPath, nil)
@@ -101,7 +101,7 @@ func TestAStreamSaysNothingWhenWhatChangesIsNotShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request.AddCookie(&http.Cookie{Name: ownersCookie(&http.Request{Host: request.URL.Host}), Value: s.door.(*ownersDoor).key})
+	request.AddCookie(&http.Cookie{Name: ownersCookie(&http.Request{Host: request.URL.Host}), Value: s.authenticator.(*keyAuthenticator).key})
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
@@ -120,8 +120,8 @@ func TestAStreamSaysNothingWhenWhatChangesIsNotShown(t *testing.T) {
 	if begun := <-read; begun != nothing {
 		t.Errorf("it begins with %q", begun)
 	}
-	s.roll.replace(tokens, nil) // wakes nobody who looks at the fleet
-	s.roll.drop(bundles, "fleet/gone")
+	s.cache.replace(tokens, nil) // wakes nobody who looks at the fleet
+	s.cache.drop(bundles, "fleet/gone")
 	select {
 	case text := <-read:
 		t.Errorf("it says %q", text)
