@@ -90,6 +90,14 @@ func ClientID(cluster *fleet.Cluster) string {
 	return cluster.Spec.ClientID
 }
 
+// JoinsNatively reports whether the hub has created a Cluster for the request of an agent with a
+// key, or installs its agent. The hub then writes the first status of the Cluster after the next
+// steps of the join.
+func JoinsNatively(cluster *fleet.Cluster) bool {
+	_, made := cluster.Annotations[fleet.AnnotationCreatedByToken]
+	return made && cluster.Annotations[fleet.AnnotationAgentKey] != "" || cluster.Spec.KubeConfigSecret != ""
+}
+
 // AnnotationRecordUID on a member namespace is the UID of its Cluster or MemberCluster.
 const AnnotationRecordUID = "muster/record-uid"
 

@@ -159,7 +159,7 @@ func managerOptions(restConfig *rest.Config, options Options, kinds *servedkinds
 func newDeps(ctx context.Context, mgr manager.Manager, options Options, server *servertime.Clock,
 	kinds *servedkinds.Kinds) (controller.Deps, error) {
 	deps := controller.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: server, Kinds: kinds,
-		SystemNamespace: options.Namespace, Joins: controller.NewJoins()}
+		SystemNamespace: options.Namespace, Joins: controller.NewJoins(), Offers: controller.NewOffers()}
 	deps.Recorder = eventlimit.New(mgr.GetEventRecorder("muster-hub"), options.Clock)
 	deps.Config = settings.New(deps.Client, deps.Recorder, options.Namespace)
 	if err := deps.Config.Load(ctx, deps.Live); err != nil {

@@ -167,8 +167,9 @@ var memberMessages = map[State]string{
 		"not read the chart: " + upgradeMember + ", or remove the annotation",
 }
 
-// report writes the condition if it changes.
-func (c *MemberController) report(ctx context.Context, o observedMember, d decision) error {
+// report writes the condition if it changes. It leaves the first one to the controller of the
+// MemberCluster for a moment, and returns the time left.
+func (c *MemberController) report(ctx context.Context, o observedMember, d decision) (time.Duration, error) {
 	var failed []types.NamespacedName
 	if d.failed > 0 {
 		failed = c.rollout.failedWith(o.desired.common)
@@ -178,14 +179,26 @@ func (c *MemberController) report(ctx context.Context, o observedMember, d decis
 		from = was.Reason
 	}
 	condition := o.describe(d, failed, c.rollout.failureOf(d.behind))
+	add := func(member client.Object) {
+		condition.LastTransitionTime = metav1.NewTime(c.Clock.Now())
+		meta.SetStatusCondition(&member.(*clusterv1beta1.MemberCluster).Status.Conditions, *condition)
+	}
+	if condition != nil && from == "" {
+		seen := clusterv1beta1.FindAgent(o.mc.Status.AgentStatus, clusterv1beta1.MemberAgent) != nil
+		if wait := c.share(o.mc, seen, add); wait > 0 {
+			return wait, nil
+		}
+	}
+	if c.Offers.Withdraw(client.ObjectKeyFromObject(o.mc)) {
+		from = ""
+	}
 	if condition == nil {
 		meta.RemoveStatusCondition(&after.Status.Conditions, clusterv1beta1.ConditionAgentUpToDate)
 	} else {
-		condition.LastTransitionTime = metav1.NewTime(c.Clock.Now())
-		meta.SetStatusCondition(&after.Status.Conditions, *condition)
+		add(after)
 	}
 	if err := kube.PatchStatus(ctx, c.Client, o.mc, after); err != nil {
-		return client.IgnoreNotFound(err)
+		return 0, client.IgnoreNotFound(err)
 	}
 	if after.ResourceVersion != o.mc.ResourceVersion {
 		c.expected.Expect(client.ObjectKeyFromObject(after), after)
@@ -193,5 +206,5 @@ func (c *MemberController) report(ctx context.Context, o observedMember, d decis
 	if condition != nil {
 		announce(ctx, c.Recorder, o.mc, from, condition.Reason, condition.Message)
 	}
-	return nil
+	return 0, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -107,10 +108,6 @@ var messages = map[State]string{
 	Paused: "the Cluster is paused: nothing is deployed there, not the agent either",
 }
 
-// adoption is the time for an agent with a new identity to become up to date. Most agents are
-// faster. Until then the Cluster reports no intermediate state, and saves a write for each.
-const adoption = 30 * time.Second
-
 // reportIn returns the delay before a Cluster reports the state of its agent; zero for now.
 func (o observed) reportIn(state State, now time.Time) time.Duration {
 	if kube.FindCondition(o.cluster.Status.Conditions, fleet.ConditionAgentUpToDate) != nil {
@@ -125,15 +122,16 @@ func adopting(state State, identified, now time.Time) time.Duration {
 	switch state {
 	case send, Updating, WaitingForTurn:
 		if age >= 0 { // else the hub's clock is behind the API server's
-			return max(0, adoption-age)
+			return max(0, controller.Adoption-age)
 		}
 	default: // no update is on its way
 	}
 	return 0
 }
 
-// report writes the condition if it changes.
-func (c *Controller) report(ctx context.Context, o observed, d decision) error {
+// report writes the condition if it changes. It leaves the first one to the controller of the
+// Cluster for a moment, and returns the time left.
+func (c *Controller) report(ctx context.Context, o observed, d decision) (time.Duration, error) {
 	failure := ""
 	if d.behind.Namespace == o.cluster.Namespace { // text written by a member must not appear in other workspaces
 		failure = c.rollout.failureOf(d.behind)
@@ -144,23 +142,35 @@ func (c *Controller) report(ctx context.Context, o observed, d decision) error {
 	}
 	from := kube.ReasonOf(o.cluster.Status.Conditions, fleet.ConditionAgentUpToDate)
 	condition, managed := describe(o, d, failed, failure)
+	add := func(member client.Object) {
+		status := &member.(*fleet.Cluster).Status
+		status.Conditions = kube.SetCondition(status.Conditions, c.Clock.Now(), condition)
+		status.Conditions = kube.SetCondition(status.Conditions, c.Clock.Now(), reconciled(condition))
+	}
+	if managed && from == "" {
+		if wait := c.share(o.cluster, !o.cluster.Status.Agent.LastSeen.IsZero(), add); wait > 0 {
+			return wait, nil
+		}
+	}
+	if c.Offers.Withdraw(client.ObjectKeyFromObject(o.cluster)) {
+		from = ""
+	}
 	after := o.cluster.DeepCopy()
 	if managed {
-		after.Status.Conditions = kube.SetCondition(after.Status.Conditions, c.Clock.Now(), condition)
-		after.Status.Conditions = kube.SetCondition(after.Status.Conditions, c.Clock.Now(), reconciled(condition))
+		add(after)
 	} else {
 		for _, unknown := range []string{fleet.ConditionAgentUpToDate, fleet.ConditionReconciled} {
 			after.Status.Conditions = kube.RemoveCondition(after.Status.Conditions, unknown)
 		}
 	}
 	if err := kube.PatchStatus(ctx, c.Client, o.cluster, after); err != nil {
-		return client.IgnoreNotFound(err)
+		return 0, client.IgnoreNotFound(err)
 	}
 	if after.ResourceVersion != o.cluster.ResourceVersion {
 		c.expected.Expect(client.ObjectKeyFromObject(after), after)
 	}
 	announce(ctx, c.Recorder, o.cluster, from, condition.Reason, condition.Message)
-	return nil
+	return 0, nil
 }
 
 // announce logs a transition and emits an Event, after the status was written.

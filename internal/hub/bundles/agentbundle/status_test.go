@@ -5,6 +5,7 @@ import (
 	"time"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -16,10 +17,10 @@ func TestAnAgentThatHasJustJoinedIsReportedOnceItIsUpToDateOrLate(t *testing.T) 
 		said  bool
 		want  time.Duration
 	}{
-		"waits for its turn":           {WaitingForTurn, 0, false, adoption},
+		"waits for its turn":           {WaitingForTurn, 0, false, controller.Adoption},
 		"is sent its Bundle":           {send, 10 * time.Second, false, 20 * time.Second},
 		"is updated":                   {Updating, 29 * time.Second, false, time.Second},
-		"is late":                      {Updating, adoption, false, 0},
+		"is late":                      {Updating, controller.Adoption, false, 0},
 		"is up to date":                {UpToDate, time.Second, false, 0},
 		"does not come back":           {DidNotComeBack, time.Second, false, 0},
 		"is stopped by another":        {RolloutStopped, time.Second, false, 0},

@@ -69,6 +69,7 @@ func (w *waves) start(ctx context.Context, observeAll func(context.Context) (map
 // forget takes a member out of the rollout. Other agents may have waited for it.
 func (w *waves) forget(member types.NamespacedName) {
 	w.expected.Forget(member)
+	w.Offers.Withdraw(member)
 	w.enqueue(w.rollout.drop(member, w.Clock.Now()))
 }
 
@@ -79,7 +80,8 @@ func (w *waves) enqueue(keys []types.NamespacedName) {
 }
 
 // advance decides the next step of an agent, takes it, and reports the result.
-func advance[O observation](ctx context.Context, w *waves, o O, act, report func(context.Context, O, decision) error) (ctrl.Result, error) {
+func advance[O observation](ctx context.Context, w *waves, o O, act func(context.Context, O, decision) error,
+	report func(context.Context, O, decision) (time.Duration, error)) (ctrl.Result, error) {
 	now := w.Clock.Now()
 	member, sent := o.cached()
 	key, awaited := client.ObjectKeyFromObject(member), []client.Object{member}
@@ -97,10 +99,22 @@ func advance[O observation](ctx context.Context, w *waves, o O, act, report func
 		return ctrl.Result{}, err
 	}
 	if wait := o.reportIn(decided.state, now); wait > 0 {
+		w.Offers.Withdraw(key)
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	if err := report(ctx, o, decided); err != nil || decided.wake.IsZero() {
-		return ctrl.Result{}, err
+	if wait, err := report(ctx, o, decided); err != nil || wait > 0 || decided.wake.IsZero() {
+		return ctrl.Result{RequeueAfter: wait}, err
 	}
 	return kube.At(decided.wake, now), nil
+}
+
+// share offers the first condition of an agent to the controller of its member, and returns the
+// time until the caller writes the condition itself. Before a first heartbeat, the wait is longer
+// while many members join.
+func (w *waves) share(member client.Object, seen bool, add func(client.Object)) time.Duration {
+	now, moment := w.Clock.Now(), controller.Moment
+	if !seen {
+		moment = w.Joins.Moment(now)
+	}
+	return w.Offers.Make(member, now, moment, add)
 }

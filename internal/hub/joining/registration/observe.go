@@ -225,6 +225,8 @@ func (c *Controller) observeClusters(ctx context.Context, r *fleet.ClusterRegist
 		if state == membernamespace.NamespaceTaken {
 			view.taken = member.Taken(namespace)
 		}
+		// an agent of Rancher Fleet cannot write its part of a status that does not exist yet
+		view.prepared = view.prepared || o.native && state == membernamespace.NamespaceOurs && member.Marked(namespace)
 		view.namespace, view.memberNamespace, view.reconnect = state, member.Namespace, ptr.Deref(cluster.Spec.Reconnect, true)
 		key := o.key
 		switch freshnessOf(r, cluster.Annotations[fleet.AnnotationAgentKeyUsed]) {

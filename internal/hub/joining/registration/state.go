@@ -69,7 +69,8 @@ const (
 type clusterView struct {
 	name     string
 	deleting bool
-	// prepared: the hub has set status.namespace, or would after the grant.
+	// prepared: the hub has set status.namespace, or would after the grant. For a native agent the hub
+	// has at least created the member namespace for this Cluster, and the status follows in a moment.
 	prepared bool
 	// revoked: no agent may have the Cluster.
 	revoked bool

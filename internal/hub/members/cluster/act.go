@@ -47,8 +47,23 @@ func (r *reconciliation) Observe(ctx context.Context, member lifecycle.Observed)
 	if !o.Foreign {
 		err = r.observeAgent(ctx)
 	}
-	o.sumUp()
+	o.moment = r.momentLeft()
+	o.sumUp(r.Clock.Now())
 	return err
+}
+
+// momentLeft returns the rest of the wait of a status without a heartbeat. A Cluster created by a
+// user, without an import, or for an agent of Rancher Fleet, has its status at once.
+func (r *reconciliation) momentLeft() time.Duration {
+	imported := kube.FindCondition(r.o.before.Conditions, fleet.ConditionImported)
+	since := r.cluster.CreationTimestamp.Time
+	switch {
+	case r.o.managed && imported != nil:
+		since, _ = time.Parse(time.RFC3339, imported.LastTransitionTime) // zero if it is malformed
+	case r.o.before.AgentState != "", !membership.JoinsNatively(r.cluster):
+		return 0
+	}
+	return r.Joins.MomentLeft(since, r.Clock.Now())
 }
 
 // observeAgent reads the agent's account, heartbeats and credential.
@@ -154,7 +169,7 @@ func (c *Controller) restore(ctx context.Context, o *observed, request clusterv1
 	if o.QuarantineLeft, err = c.Confine(ctx, o.Observed, o.identity().Lapsed()...); err != nil {
 		return err
 	}
-	if o.bundles.DesiredReady > 0 && !o.Quarantined {
+	if len(o.deployments) > 0 && !o.Quarantined {
 		if err := c.GrantContents(ctx, o.Namespace, o.NamespaceUID); err != nil {
 			return err
 		}

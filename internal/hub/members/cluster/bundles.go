@@ -15,6 +15,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // coalesce is how long the hub gathers reports of BundleDeployments before it writes them to the
@@ -34,14 +35,19 @@ func (c *Controller) rollUp(ctx context.Context, o *observed) error {
 	return nil
 }
 
-// sumUp counts the BundleDeployments. Reports of a departed agent do not count as ready.
-func (o *observed) sumUp() {
+// sumUp counts the BundleDeployments. Reports of a departed agent do not count as ready. A new
+// agent's own deployment does not count until it has an outcome.
+func (o *observed) sumUp(now time.Time) {
 	entries := make([]rollup.Entry, 0, len(o.deployments))
 	o.repositories, o.helmOps = sources{}, sources{}
 	gone := o.gone()
 	for i := range o.deployments {
 		d := &o.deployments[i]
 		entry := rollup.Entry{Name: d.Name, State: rollup.StateOf(d), Message: rollup.Message(d), Deployment: d}
+		if o.installs(d, entry.State, now) {
+			o.installing = true
+			continue
+		}
 		counts, from := d.Status.ResourceCounts, d.Labels[fleet.LabelBundleNamespace]
 		if from != "" && from != o.Workspace {
 			entry.Name = from + "/" + d.Name
@@ -58,6 +64,21 @@ func (o *observed) sumUp() {
 		rollup.AddCounts(&o.resources, counts)
 	}
 	o.bundles = rollup.Summarize(entries)
+}
+
+// installs reports whether a BundleDeployment is the first one of a new agent, and on its way.
+func (o *observed) installs(d *fleet.BundleDeployment, state fleet.BundleState, now time.Time) bool {
+	age := now.Sub(o.account.created)
+	if d.Labels[fleet.LabelAgent] == "" || kube.FindCondition(o.before.Conditions, fleet.ConditionAgentUpToDate) != nil ||
+		age < 0 || age >= controller.Adoption {
+		return false
+	}
+	switch state {
+	case fleet.StateWaitApplied, fleet.StateOutOfSync, fleet.StatePending, fleet.StateNotReady, fleet.StateWaitingForDependency:
+		return true
+	case fleet.StateReady, fleet.StateModified, fleet.StateErrApplied, fleet.StateOutsideWindow, fleet.StatePaused: // an outcome, or no change soon
+	}
+	return false
 }
 
 // gone returns the reason why the agent sends no further reports, or "".

@@ -17,6 +17,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -42,6 +43,11 @@ type observed struct {
 	elsewhere string
 	// managed: the hub itself installs the agent, and the condition Imported shows the progress.
 	managed bool
+	// moment is the rest of the wait of a status without a heartbeat for the next step of a join: the
+	// hub has just created the Cluster for a request, or just begun or completed an import.
+	moment time.Duration
+	// installing: the agent's first BundleDeployment is on its way, and does not count yet.
+	installing bool
 	// labels holds the labels requested by the agent and the labels stamped by its token.
 	labels membernamespace.LabelRecord
 	// deployments are the BundleDeployments in the member namespace, from the cache.
@@ -75,10 +81,13 @@ type result struct {
 }
 
 // unsettled returns the remaining wait of the status. It waits for the first report after a first
-// heartbeat, or for the replacement of a missing identity.
+// heartbeat, for the replacement of a missing identity, or for the next step of a join.
 func (o observed) unsettled(now time.Time) time.Duration {
 	if o.NamespaceState == membernamespace.NamespaceOurs && !o.missing.IsZero() && o.Seen() && o.recorded != membership.AgentRevoked {
 		return max(0, o.missing.Add(replacing).Sub(now))
+	}
+	if o.moment > 0 && o.NamespaceState == membernamespace.NamespaceOurs && readiness(o).agent == membership.AgentAwaited {
+		return o.moment
 	}
 	reported := o.Report != nil && o.Report.Status.AgentVersion != ""
 	if o.agent != membership.Native || reported {
@@ -92,6 +101,9 @@ func (o observed) unsettled(now time.Time) time.Duration {
 func (o observed) wait(now time.Time) time.Duration {
 	wait := o.credential.Wait(o.waitForMember(now), now)
 	if left := max(o.rival.Until.Sub(now), time.Millisecond); !o.rival.Until.IsZero() && (wait == 0 || left < wait) {
+		wait = left
+	}
+	if left := max(o.account.created.Add(controller.Adoption).Sub(now), time.Millisecond); o.installing && (wait == 0 || left < wait) {
 		wait = left
 	}
 	return o.Cleanup.Sooner(wait, now)

@@ -349,6 +349,10 @@ func TestAFirstBeatWaitsAMomentForItsReportAndAMissingIdentityForAnother(t *test
 		o.Liveness.LastBeat, o.Liveness.OnlineSince, o.Liveness.State = since, since, liveness.Online
 		o.Report.Status = clusterv1beta1.InternalMemberClusterStatus{}
 	}
+	unbeaten := func(o *observed) {
+		first(o)
+		o.Liveness = liveness.Observation{}
+	}
 	for name, c := range map[string]struct {
 		seen observed
 		want time.Duration
@@ -366,6 +370,14 @@ func TestAFirstBeatWaitsAMomentForItsReportAndAMissingIdentityForAnother(t *test
 			replacing / 2},
 		"unless it is gone for good":                {member(func(o *observed) { o.agent, o.missing = "", now.Add(-replacing) }), 0},
 		"not that of an agent that reports nothing": {member(first, func(o *observed) { o.agent = membership.Legacy }), 0},
+		"a join of a moment ago":                    {member(unbeaten, func(o *observed) { o.moment = time.Second }), time.Second},
+		"a join that takes longer":                  {member(unbeaten), 0},
+		"not if its namespace is another's": {
+			member(unbeaten, func(o *observed) { o.moment, o.NamespaceState = time.Second, membernamespace.NamespaceTaken }), 0},
+		"not if its import fails": {member(unbeaten, func(o *observed) {
+			o.moment, o.managed = time.Second, true
+			o.before.Conditions = []fleet.Condition{kube.Condition(fleet.ConditionImported, false, "Unreachable", "")}
+		}), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := c.seen.unsettled(now); got != c.want {

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -45,10 +46,14 @@ func NotPruned(report *clusterv1beta1.InternalMemberCluster) (reason, message st
 	return reason, kube.Clip(message, maxPruned)
 }
 
-// WriteStatus writes the differences in the status of a membership object.
+// WriteStatus writes the differences in the status of a membership object, together with the
+// conditions offered by another controller. Those alone are no difference.
 func (c *Controller) WriteStatus(ctx context.Context, before, after client.Object) error {
 	if err := c.endQuarantine(ctx, before, after); err != nil {
 		return err
+	}
+	if add := c.Offers.Accept(after, c.Clock.Now()); add != nil && !equality.Semantic.DeepEqual(before, after) {
+		add(after)
 	}
 	if err := kube.PatchStatus(ctx, c.Client, before, after); err != nil {
 		return err

@@ -121,7 +121,8 @@ func (c *Controller) beginEpoch(ctx context.Context, record client.Object, r Rec
 		return false, c.restart(ctx, record, member, state, r)
 	}
 	cluster, _ := record.(*fleet.Cluster)
-	shown := cluster != nil && cluster.Status.Namespace == member.Namespace // the namespace may have been deleted by hand
+	// the namespace may have been deleted by hand, also before the first status of a new Cluster
+	shown := cluster != nil && (cluster.Status.Namespace == member.Namespace || cluster.Status.AgentState == "" && membership.JoinsNatively(cluster))
 	if state == membernamespace.NamespaceTaken || state == membernamespace.NamespaceAbsent && !shown {
 		return false, nil
 	}

@@ -56,6 +56,8 @@ type Deps struct {
 	Workspaces       *Workspaces
 	// Joins delays work after joins while many members join.
 	Joins *Joins
+	// Offers lets the controller of a member write the first conditions of other controllers.
+	Offers *Offers
 	// SystemNamespace is the hub's own namespace.
 	SystemNamespace string
 }

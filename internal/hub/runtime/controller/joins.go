@@ -15,6 +15,13 @@ const (
 	// joinsFirst bounds this delay, from the creation of the Cluster or MemberCluster. A member that
 	// has not joined by then delays nothing.
 	joinsFirst = time.Minute
+	// Moment is the wait of a first status for the next steps of a join. One write then shows them all.
+	Moment = 2 * time.Second
+	// momentOfMany is this wait while many members join.
+	momentOfMany = 10 * time.Second
+	// Adoption is the time for a new agent to become up to date. Most agents are faster. Until then no
+	// status shows its deployment, and so saves a write for each state.
+	Adoption = 30 * time.Second
 	// lookAgain is the mean delay of postponed work before its next attempt.
 	lookAgain = 2 * time.Second
 )
@@ -57,6 +64,24 @@ func (j *Joins) Delay(created, now time.Time) time.Duration {
 		return 0
 	}
 	return min(left, lookAgain/2+rand.N(lookAgain))
+}
+
+// Moment returns the wait of a first status for the next steps of a join.
+func (j *Joins) Moment(now time.Time) time.Duration {
+	if j != nil && j.many(now) {
+		return momentOfMany
+	}
+	return Moment
+}
+
+// MomentLeft returns the rest of the wait of a first status, by the time of the last step. A step
+// in the future, by another clock, has no wait.
+func (j *Joins) MomentLeft(since, now time.Time) time.Duration {
+	moment := j.Moment(now)
+	if left := since.Add(moment).Sub(now); left > 0 && left <= moment {
+		return left
+	}
+	return 0
 }
 
 // many reports whether many members began to join within the last minute. It drops earlier ones.
