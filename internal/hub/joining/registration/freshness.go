@@ -1,18 +1,14 @@
 package registration
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
-	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // A signed request counts once. Its nonce contains the time of the request, and the Cluster stores
@@ -70,21 +66,6 @@ func useOf(r *fleet.ClusterRegistration) string {
 		return use{at, string(r.UID), key}.String()
 	}
 	return ""
-}
-
-// remember writes the note about a granted request to the Cluster, before the identity is replaced.
-func (c *Controller) remember(ctx context.Context, r *fleet.ClusterRegistration, o *observation) error {
-	used := useOf(r)
-	if used == "" || o.match.Annotations[fleet.AnnotationAgentKeyUsed] == used {
-		return nil
-	}
-	after := o.match.DeepCopy()
-	metav1.SetMetaDataAnnotation(&after.ObjectMeta, fleet.AnnotationAgentKeyUsed, used)
-	if err := kube.Patch(ctx, c.Client, o.match, after); err != nil {
-		return fmt.Errorf("noting on Cluster %s/%s which request its key has signed: %w", after.Namespace, after.Name, err)
-	}
-	o.match = after
-	return nil
 }
 
 // replayed denies a request with an already used signature.

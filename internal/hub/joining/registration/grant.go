@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -69,13 +70,8 @@ func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o 
 	if err := c.auditDisplacement(ctx, r, o); err != nil {
 		return d, nil, err
 	}
-	if err := c.remember(ctx, r, &o); err != nil {
+	if err := c.mark(ctx, r, &o); err != nil {
 		return d, nil, err
-	}
-	if !o.returns() { // else the labels of the previous token stay
-		if err := c.stamp(ctx, &o); err != nil {
-			return d, nil, err
-		}
 	}
 	identity := membernamespace.Identity{
 		Member: membernamespace.OfCluster(o.match), Kind: membership.Legacy, Registration: r.Name, RegistrationUID: r.UID,
@@ -120,6 +116,29 @@ func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o 
 		err = c.auditGrant(ctx, r, o)
 	}
 	return d, sealed, err
+}
+
+// mark writes the note about a granted request to the Cluster, together with the labels of its
+// token and the key of its agent. The hub issues the credential afterwards. An agent then never acts
+// as a Cluster with the labels of another token.
+func (c *Controller) mark(ctx context.Context, r *fleet.ClusterRegistration, o *observation) error {
+	before, after := o.match, o.match.DeepCopy()
+	if used := useOf(r); used != "" {
+		metav1.SetMetaDataAnnotation(&after.ObjectMeta, fleet.AnnotationAgentKeyUsed, used)
+	}
+	if !o.returns() { // else the labels of the previous token stay
+		if err := o.stamp(after); err != nil {
+			return err
+		}
+	}
+	if equality.Semantic.DeepEqual(before.ObjectMeta, after.ObjectMeta) {
+		return nil
+	}
+	if err := kube.Patch(ctx, c.Client, before, after); err != nil {
+		return fmt.Errorf("labelling Cluster %s/%s: %w", before.Namespace, before.Name, err)
+	}
+	o.match = after
+	return nil
 }
 
 // beginGrant lets one request at a time get the identity of a Cluster, until done is called. During

@@ -143,31 +143,22 @@ func (o observation) record() membernamespace.LabelRecord {
 }
 
 // stamp replaces the labels of the previous token with the labels of the request's token, and pins
-// the key of the agent to the Cluster. The hub issues the credential afterwards. An agent then
-// never acts as a Cluster with the labels of another token.
-func (c *Controller) stamp(ctx context.Context, o *observation) error {
-	before, after := o.match, o.match.DeepCopy()
-	recorded, wanted := membernamespace.ReadLabelRecord(before), o.record()
+// the key of the agent to the Cluster.
+func (o observation) stamp(cluster *fleet.Cluster) error {
+	recorded, wanted := membernamespace.ReadLabelRecord(cluster), o.record()
 	if !equality.Semantic.DeepEqual(recorded.Stamped, wanted.Stamped) || recorded.Token != wanted.Token {
-		after.Labels = recorded.Restamp(before.Labels, o.stamps)
+		cluster.Labels = recorded.Restamp(cluster.Labels, o.stamps)
 	}
 	if !equality.Semantic.DeepEqual(recorded, wanted) {
 		var err error
-		if after.Annotations, err = wanted.Store(after.Annotations); err != nil {
+		if cluster.Annotations, err = wanted.Store(cluster.Annotations); err != nil {
 			return err
 		}
 	}
 	// An empty annotation keeps the report of the previous agent from pinning its key again.
-	if o.key != "" || before.Annotations[fleet.AnnotationAgentKey] != "" {
-		metav1.SetMetaDataAnnotation(&after.ObjectMeta, fleet.AnnotationAgentKey, o.key)
+	if o.key != "" || cluster.Annotations[fleet.AnnotationAgentKey] != "" {
+		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, fleet.AnnotationAgentKey, o.key)
 	}
-	if equality.Semantic.DeepEqual(before.ObjectMeta, after.ObjectMeta) {
-		return nil
-	}
-	if err := kube.Patch(ctx, c.Client, before, after); err != nil {
-		return fmt.Errorf("labelling Cluster %s/%s: %w", before.Namespace, before.Name, err)
-	}
-	o.match = after
 	return nil
 }
 

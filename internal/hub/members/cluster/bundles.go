@@ -76,7 +76,7 @@ func (o *observed) installs(d *fleet.BundleDeployment, state fleet.BundleState, 
 	switch state {
 	case fleet.StateWaitApplied, fleet.StateOutOfSync, fleet.StatePending, fleet.StateNotReady, fleet.StateWaitingForDependency:
 		return true
-	case fleet.StateReady, fleet.StateModified, fleet.StateErrApplied, fleet.StateOutsideWindow, fleet.StatePaused: // an outcome, or no change soon
+	case fleet.StateReady, fleet.StateModified, fleet.StateErrApplied, fleet.StateOutsideWindow, fleet.StatePaused: // no change soon
 	}
 	return false
 }

@@ -122,7 +122,8 @@ func (c *Controller) beginEpoch(ctx context.Context, record client.Object, r Rec
 	}
 	cluster, _ := record.(*fleet.Cluster)
 	// the namespace may have been deleted by hand, also before the first status of a new Cluster
-	shown := cluster != nil && (cluster.Status.Namespace == member.Namespace || cluster.Status.AgentState == "" && membership.JoinsNatively(cluster))
+	shown := cluster != nil &&
+		(cluster.Status.Namespace == member.Namespace || cluster.Status.AgentState == "" && membership.JoinsNatively(cluster))
 	if state == membernamespace.NamespaceTaken || state == membernamespace.NamespaceAbsent && !shown {
 		return false, nil
 	}

@@ -208,9 +208,12 @@ func (r *reconciliation) Report(ctx context.Context, departure lifecycle.Departu
 	r.AnnounceVersion(after, reasons.AgentVersionChanged, "the agent", r.o.before.AgentVersion, after.Status.AgentVersion)
 	r.AnnounceVersion(after, reasons.KubernetesVersionChanged, "Kubernetes", r.o.before.Properties[facts.KubernetesVersion].Value,
 		after.Status.Properties[facts.KubernetesVersion].Value)
+	joins := before(clusterv1beta1.ConditionJoined).Status != metav1.ConditionTrue &&
+		meta.IsStatusConditionTrue(after.Status.Conditions, clusterv1beta1.ConditionJoined)
 	for _, kind := range announced {
 		if to := meta.FindStatusCondition(after.Status.Conditions, kind); to != nil {
-			r.announce(ctx, after, before(kind), to)
+			part := joins && slices.Contains(partsOfJoin, kind) && to.Status == metav1.ConditionTrue
+			r.announce(ctx, after, before(kind), to, part)
 		}
 	}
 	return nil
@@ -231,11 +234,15 @@ var announced = []string{
 	clusterv1beta1.ConditionCredentialExchanged, clusterv1beta1.ConditionCloned,
 }
 
+// partsOfJoin lists conditions without an Event of their own if they become True together with
+// Joined: the Event about that is the news.
+var partsOfJoin = []string{clusterv1beta1.ConditionHealthy, clusterv1beta1.ConditionCredentialExchanged}
+
 // unannounced lists reasons without news for users.
 var unannounced = []string{reasons.Exchanging, reasons.AgentHasNoKey, reasons.SwitchedOff}
 
-// announce logs a transition and emits an Event about it.
-func (c *Controller) announce(ctx context.Context, mc *clusterv1beta1.MemberCluster, from, to *metav1.Condition) {
+// announce logs a transition. It emits an Event about it, unless it is a part of another one.
+func (c *Controller) announce(ctx context.Context, mc *clusterv1beta1.MemberCluster, from, to *metav1.Condition, part bool) {
 	if from.Reason == to.Reason && from.Status == to.Status || slices.Contains(unannounced, to.Reason) {
 		return
 	}
@@ -246,7 +253,7 @@ func (c *Controller) announce(ctx context.Context, mc *clusterv1beta1.MemberClus
 		kind = corev1.EventTypeWarning
 	}
 	logged := to.Reason == reasons.AgentLost && c.Liveness.ManyLost() // the tracker has logged it once
-	if to.Status != metav1.ConditionUnknown && !logged {
+	if to.Status != metav1.ConditionUnknown && !logged && !part {
 		c.Recorder.Eventf(mc, nil, kind, to.Reason, "Assess", "%s", to.Message)
 	}
 }

@@ -15,7 +15,7 @@ const (
 	// joinsFirst bounds this delay, from the creation of the Cluster or MemberCluster. A member that
 	// has not joined by then delays nothing.
 	joinsFirst = time.Minute
-	// Moment is the wait of a first status for the next steps of a join. One write then shows them all.
+	// Moment is the wait of a first status for the next steps of a join. One write then shows all.
 	Moment = 2 * time.Second
 	// momentOfMany is this wait while many members join.
 	momentOfMany = 10 * time.Second
