@@ -147,15 +147,21 @@ func TestMistakesOfAnAgentFailWithASentence(t *testing.T) {
 		"token of no JSON": {agent("", append(good, "token=a.b.c")...), "clusterNamespace is required to be set"},
 		"token that has expired": {with("token=" + jwt(t, map[string]any{"exp": 1600000000})),
 			"the token has expired at 2020-09-13T12:26:40Z; create a new ClusterRegistrationToken"},
-		"label with dots":        {with("labels.example.com/env=dev"), `labels.example is not a text: escape the dots`},
-		"label key":              {with("labels._x=dev"), `labels: Kubernetes refuses the key "_x"`},
-		"label prefix":           {with("labels.UP/x=dev"), `labels: Kubernetes refuses the key "UP/x"`},
-		"label value":            {with("labels.env=a b"), `labels: Kubernetes refuses the value "a b" of env`},
-		"label value too long":   {with("labels.env=" + strings.Repeat("x", 64)), `labels: Kubernetes refuses the value`},
-		"duration without unit":  {with("garbageCollectionInterval=15"), "garbageCollectionInterval"},
-		"duration that is none":  {with("garbageCollectionInterval=soon"), "garbageCollectionInterval"},
-		"labels that are a text": {with("labels=env"), "labels"},
-		"token that is a list":   {with("token={a,b}"), "token"},
+		"label with dots":          {with("labels.example.com/env=dev"), `labels.example is not a text: escape the dots`},
+		"label key":                {with("labels._x=dev"), `labels: Kubernetes refuses the key "_x"`},
+		"label prefix":             {with("labels.UP/x=dev"), `labels: Kubernetes refuses the key "UP/x"`},
+		"label value":              {with("labels.env=a b"), `labels: Kubernetes refuses the value "a b" of env`},
+		"label value too long":     {with("labels.env=" + strings.Repeat("x", 64)), `labels: Kubernetes refuses the value`},
+		"duration without unit":    {with("garbageCollectionInterval=15"), "garbageCollectionInterval"},
+		"duration that is none":    {with("garbageCollectionInterval=soon"), "garbageCollectionInterval"},
+		"labels that are a text":   {with("labels=env"), "labels"},
+		"a token and a kubeconfig": {with("hubKubeconfig.secret=cloud"), "token and hubKubeconfig.secret exclude each other"},
+		"a kubeconfig without a workspace": {agent("", append(good, "hubKubeconfig.secret=cloud", "tokenName=t")...),
+			"clusterNamespace is required to be set with hubKubeconfig.secret"},
+		"a kubeconfig without a token's name": {agent("", append(good, "hubKubeconfig.secret=cloud", "clusterNamespace=clusters")...),
+			"tokenName is required to be set with hubKubeconfig.secret"},
+		"a kubeconfig in a Secret of no name": {agent("", append(good, "hubKubeconfig.secret=A")...), "hubKubeconfig"},
+		"token that is a list":                {with("token={a,b}"), "token"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -379,4 +385,44 @@ disableSecurityContext: true
 	if environment["HTTPS_PROXY"] != "http://proxy:3128" || environment["NO_PROXY"] == "" {
 		t.Errorf("environment %v", environment)
 	}
+}
+
+// TestAKubeconfigOfTheHubIsReadFromOneSecretOfTheAgentsNamespace covers both charts.
+func TestAKubeconfigOfTheHubIsReadFromOneSecretOfTheAgentsNamespace(t *testing.T) {
+	const volumes = `extraVolumes: [{name: plugin, emptyDir: {}}]
+extraVolumeMounts: [{name: plugin, mountPath: /plugin}]
+initContainers: [{name: plugin, image: plugin}]
+`
+	forCluster := agent("fleetAgent:\n  "+strings.ReplaceAll(strings.TrimSpace(volumes), "\n", "\n  "), "apiServerURL=https://hub",
+		"clusterNamespace=clusters", "tokenName=new-token", "hubKubeconfig.secret=cloud", "hubKubeconfig.context=hub")
+	forMember := member("hubKubeconfig.secret=cloud", "hubKubeconfig.context=hub", "namespace=agents", "secret.namespace=default")
+	forMember.values = volumes
+	for chart, c := range map[string]struct {
+		command         helm
+		role, namespace string
+	}{
+		"fleet-agent":  {forCluster, "fleet-agent", "cattle-fleet-system"},
+		"member-agent": {forMember, "member-agent-hub-token", "agents"},
+	} {
+		out := c.command.mustRender(t)
+		role := out.object(t, "Role", c.role)
+		rules, _, _ := unstructured.NestedSlice(role.Object, "rules")
+		reads := slices.ContainsFunc(rules, func(rule any) bool {
+			return cmp.Equal(rule, any(map[string]any{"apiGroups": []any{""}, "resources": []any{"secrets"}, "resourceNames": []any{"cloud"},
+				"verbs": []any{"get", "list", "watch"}}))
+		})
+		if !reads || role.GetNamespace() != c.namespace {
+			t.Errorf("%s: the rules in %s are %v", chart, role.GetNamespace(), rules)
+		}
+		container := out.container(t, chart)
+		env := environment(container)
+		if env["HUB_KUBECONFIG_SECRET"] != "cloud" || env["HUB_KUBECONFIG_CONTEXT"] != "hub" {
+			t.Errorf("%s: the environment is %v", chart, env)
+		}
+		pod, _, _ := unstructured.NestedMap(out.object(t, "Deployment", chart).Object, "spec", "template", "spec")
+		if container["volumeMounts"] == nil || pod["volumes"] == nil || pod["initContainers"] == nil {
+			t.Errorf("%s: the pod has no volume of the plugin: %v", chart, pod)
+		}
+	}
+	forCluster.mustRender(t).object(t, "Secret", "fleet-agent-bootstrap")
 }

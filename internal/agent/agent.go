@@ -51,6 +51,8 @@ type Options struct {
 	Deployment string
 	// FactsConfigMap names the ConfigMap with custom facts; empty if there is none.
 	FactsConfigMap string
+	// HubKubeconfig names a kubeconfig of the hub, in place of a token.
+	HubKubeconfig HubKubeconfig
 	// Log gets one line per change of state.
 	Log logr.Logger
 	// Clock defaults to the real clock.
@@ -125,7 +127,7 @@ func New(o Options) (*Agent, error) {
 	}}
 	a.resetBackoff()
 	if o.Membership == nil {
-		a.mode = newRegistration(member, changed)
+		a.mode = newRegistration(member, o.HubKubeconfig, changed)
 		return a, nil
 	}
 	m, err := o.Membership.Validate()
@@ -135,7 +137,7 @@ func New(o Options) (*Agent, error) {
 	if m.Insecure {
 		a.status.caution = cautionInsecure
 	}
-	a.mode = newMembership(m, member, changed)
+	a.mode = newMembership(m, member, o.HubKubeconfig, changed)
 	return a, nil
 }
 

@@ -56,6 +56,10 @@ func (a *Agent) tryAddresses(ctx context.Context, o observation, c hubclient.Cre
 // tryAt tries a credential at its address. Only the first try has a state of its own: it reports
 // doubts and gives the hub time to resolve them. A refused credential is tried once.
 func (a *Agent) tryAt(ctx context.Context, o observation, c hubclient.Credential, state State) outcome {
+	c, err := a.identify(ctx, c)
+	if err != nil {
+		return outcome{result: refused, message: err.Error()}
+	}
 	session, err := hubclient.NewSession(c, a.mode.trust(o, c), a.clock)
 	if err != nil {
 		return outcome{result: unreachable, message: fmt.Sprintf("secret %s: %v", a.mode.credentialRef(), err)}

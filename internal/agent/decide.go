@@ -101,6 +101,10 @@ type observed struct {
 	// source names the Secret with the token of a MemberCluster's agent. Such an agent has neither
 	// bootstrap nor config.
 	source string
+	// kubeconfig is set if the user's Secret holds a kubeconfig, in place of a token. loginVersion is
+	// its digest, and loginProblem the reason if it cannot be used, for a registration.
+	kubeconfig                 bool
+	loginVersion, loginProblem string
 	// synced is true once all three objects have been read; failure is the reason if not.
 	synced  bool
 	failure string
@@ -140,7 +144,9 @@ type observed struct {
 }
 
 // joinVersion returns the version of the input of a join.
-func (o observed) joinVersion() string { return o.bootstrap.version + "/" + o.config.version }
+func (o observed) joinVersion() string {
+	return o.bootstrap.version + "/" + o.config.version + o.loginVersion
+}
 
 // task is the action of an agent in a state.
 type task string
@@ -291,6 +297,8 @@ func decideToken(o observed, now time.Time) decision {
 		return d
 	case o.bootstrap.problem != "":
 		return decision{State: BadInput, Reason: fmt.Sprintf("secret %s: %s", token, o.bootstrap.problem)}
+	case o.loginProblem != "" && !o.reconnecting:
+		return decision{State: BadInput, Reason: o.loginProblem}
 	case o.awaitsConfig(now):
 		return decision{State: Waiting, Wake: o.appeared.Add(configDelay),
 			Reason: fmt.Sprintf("waiting for the configmap %s/%s that belongs to secret %s", o.namespace, naming.AgentConfigMap, token)}

@@ -3,6 +3,8 @@ package agent
 import (
 	"fmt"
 	"time"
+
+	"github.com/muster-fleet/muster/internal/hublogin"
 )
 
 // The life cycle of an agent of a MemberCluster. It begins with a user's token, in a user's Secret.
@@ -29,11 +31,16 @@ func decideMembership(o observed, now time.Time) decision {
 		return decision{State: Starting, Reason: fmt.Sprintf("reading secret %s of this cluster: %s", o.source, o.failure)}
 	case !o.synced:
 		return decision{State: Starting, Reason: fmt.Sprintf("reading secret %s of this cluster", o.source)}
+	case o.credential.version == "" && o.kubeconfig:
+		return decision{State: Waiting, Reason: fmt.Sprintf("there is no secret %s on this cluster: create it with a kubeconfig of the hub "+
+			"for %s in its key %s; it is used at once%s", o.source, o.record, hublogin.Key, o.unused)}
 	case o.credential.version == "":
 		return decision{State: Waiting, Reason: fmt.Sprintf("there is no secret %s on this cluster: create it with the hub's token for %s "+
 			"in its key token; it is used at once%s", o.source, o.record, o.unused)}
 	case !usable:
 		return decision{State: BadInput, Reason: fmt.Sprintf("secret %s: %s", o.source, o.credential.problem)}
+	case o.kubeconfig && (!same || o.trial.result == ""):
+		return decision{State: Trying, Do: try, Reason: fmt.Sprintf("trying the credential in secret %s for %s", o.source, o.record)}
 	case !same || o.trial.result == "":
 		return decision{State: Trying, Do: try, Reason: fmt.Sprintf("trying the token in secret %s for %s", o.source, o.record)}
 	}

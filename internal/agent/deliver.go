@@ -132,6 +132,9 @@ func (s *session) order(watched []*supervise.Placed) protocol.Order {
 		Hub: s.hub.Target(), Token: s.credential.Load().Token, Namespace: s.hub.Namespace, Name: s.hub.Name, Member: string(s.hub.Report.UID),
 		Leave: s.leavePolicy(),
 	}
+	if s.credential.Load().Login != nil {
+		return order // the deployer waits for a credential of the hub, which replaces the kubeconfig's identity
+	}
 	for _, placed := range watched {
 		if s.needed(placed, order.Leave) {
 			order.Kinds = append(order.Kinds, placed.Kind)

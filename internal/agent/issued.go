@@ -74,8 +74,13 @@ func (i *issuedCredentials) adopt(ctx context.Context) error {
 	err = i.changeCredential(ctx, func(c *hubclient.Credential) {
 		if c.Account() == before.Account() {
 			c.Token, c.Sequence, c.Reconnect = next.Token, next.Sequence, next.Reconnect
+			c.Login, c.Certificate = nil, nil
 		}
 	})
+	if err == nil && before.Certificate != nil { // the hub would prefer it to the new token
+		i.hub.Move(tried.Hub)
+		kubeclient.Notify(i.moved)
+	}
 	if err == nil {
 		i.log.Info("Credential renewed by the hub", "sequence", next.Sequence, "expires", credential.ClaimsOf(next.Token).Expires)
 	}
@@ -89,7 +94,7 @@ func (m *mode) open(key *credential.AgentKey, issued *clusterv1beta1.IssuedCrede
 	if err != nil {
 		return before, err
 	}
-	next := before
+	next := before.WithoutLogin()
 	if next.Token, next.Sequence = tokens.Token, issued.Sequence; next.Account() != issued.AccountUID {
 		return before, errors.New("it belongs to another account")
 	}

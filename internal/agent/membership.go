@@ -94,16 +94,21 @@ type membership struct {
 	Membership
 
 	member *local.Cluster
-	secret *kubeclient.Mirror[*corev1.Secret]
+	// kubeconfig replaces the token in the user's Secret, if it names a Secret.
+	kubeconfig HubKubeconfig
+	secret     *kubeclient.Mirror[*corev1.Secret]
 	// adopted is the address from the hub; see adoptedAddress.
 	adopted *kubeclient.Mirror[*corev1.ConfigMap]
 	// issued is the Secret with the credential from the hub; see exchangedCredential.
 	issued *kubeclient.Mirror[*corev1.Secret]
 }
 
-func newMembership(given Membership, member *local.Cluster, changed chan struct{}) *mode {
+func newMembership(given Membership, member *local.Cluster, kubeconfig HubKubeconfig, changed chan struct{}) *mode {
+	if kubeconfig.Secret != "" {
+		given.SecretNamespace, given.SecretName = member.Namespace, kubeconfig.Secret
+	}
 	m := &membership{
-		Membership: given, member: member,
+		Membership: given, member: member, kubeconfig: kubeconfig,
 		secret: kubeclient.NewMirror[*corev1.Secret](changed), adopted: kubeclient.NewMirror[*corev1.ConfigMap](changed),
 		issued: kubeclient.NewMirror[*corev1.Secret](changed),
 	}
@@ -158,10 +163,11 @@ func (m *membership) observe(o *observation) {
 	if o.failure == "" && !issuedSynced {
 		o.failure = text(m.issued.Failure())
 	}
+	o.kubeconfig = m.kubeconfig.Secret != ""
 	configured, err := m.configured(secret)
 	o.stored, o.record = configured, configured.Record()
 	if secret != nil {
-		o.credential = object{version: hubclient.DigestOfTokenSecret(secret), problem: text(err)}
+		o.credential = object{version: m.digest(secret), problem: text(err)}
 	}
 	m.observeIssued(o, issued)
 	if moved, ok := adoptedAddress(adopted, configured); ok {
@@ -183,8 +189,20 @@ func (m *membership) configured(secret *corev1.Secret) (hubclient.Credential, er
 		return c, nil
 	}
 	var err error
+	if m.kubeconfig.Secret != "" {
+		c.Login, err = m.kubeconfig.login(secret)
+		return c, err
+	}
 	c.Token, _, err = hubclient.TokenFromSecret(secret)
 	return c, err
+}
+
+// digest changes with the user's part of the credential.
+func (m *membership) digest(secret *corev1.Secret) string {
+	if m.kubeconfig.Secret != "" {
+		return m.kubeconfig.digest(secret)
+	}
+	return hubclient.DigestOfTokenSecret(secret)
 }
 
 func (*membership) decide(o observed, now time.Time) decision { return decideMembership(o, now) }
@@ -215,6 +233,8 @@ func (m *membership) explainRefusal(session *hubclient.Session, r hubclient.Resu
 	switch {
 	case session.Credential.Sequence > 0:
 		return m.explainIssued(session, r, err)
+	case session.Credential.Login != nil:
+		return m.explainLogin(session, r, err)
 	case r == hubclient.Unauthorized && who == "":
 		return refused, fmt.Sprintf("the hub at %s refuses the token in secret %s, which belongs to no service account: copy it again from "+
 			"the hub: kubectl get secret %s-hub-cluster-access-token -n fleet-system -o jsonpath='{.data.token}' | base64 -d",
@@ -232,6 +252,18 @@ func (m *membership) explainRefusal(session *hubclient.Session, r hubclient.Resu
 		"or store the token of the account in its spec.identity in secret %s; if the member was revoked, set config.memberNamespace from "+
 		"its condition Joined (%s)",
 		m.Name, m.Name, who, m.credentialRef(), session.Explain(err))
+}
+
+// explainLogin explains why the hub refuses the identity of a kubeconfig.
+func (m *membership) explainLogin(session *hubclient.Session, r hubclient.Result, err error) (result, string) {
+	if r == hubclient.Unauthorized {
+		return refused, fmt.Sprintf("the hub at %s refuses %s in secret %s: it does not trust the issuer of this identity, or the credential "+
+			"was revoked", session.Server(), session.Credential.Login, m.credentialRef())
+	}
+	return absent, fmt.Sprintf("the hub knows no member %s for %s in secret %s yet: apply a MemberCluster named %s with the user of this "+
+		"identity as spec.identity (kubectl auth whoami --kubeconfig FILE shows it); if the member was revoked, set "+
+		"config.memberNamespace from its condition Joined (%s)",
+		m.Name, session.Credential.Login, m.credentialRef(), m.Name, session.Explain(err))
 }
 
 func (m *membership) credentialRef() string { return m.SecretNamespace + "/" + m.SecretName }

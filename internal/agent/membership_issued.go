@@ -63,7 +63,11 @@ func exchangedCredential(secret *corev1.Secret) (hubclient.Credential, error) {
 
 // givenCA returns the CA of the user's Secret, or its last CA after the Secret was deleted.
 func (m *membership) givenCA(given *corev1.Secret) string {
-	if given != nil {
+	if given != nil && m.kubeconfig.Secret != "" {
+		if login, err := m.kubeconfig.login(given); err == nil {
+			return string(login.CA)
+		}
+	} else if given != nil {
 		if _, ca, err := hubclient.TokenFromSecret(given); err == nil {
 			return string(ca)
 		}
@@ -98,6 +102,7 @@ func (m *membership) observeIssued(o *observation, secret *corev1.Secret) {
 		given := o.stored
 		o.given = &given
 	}
+	o.stored = o.stored.WithoutLogin()
 	o.stored.Token, o.stored.Sequence, o.stored.Reconnect = issued.Token, issued.Sequence, issued.Reconnect
 	o.credential, o.source = object{version: o.credential.version + "/" + version}, name
 }
@@ -111,7 +116,7 @@ func (m *membership) explainIssued(session *hubclient.Session, r hubclient.Resul
 		why = "it expired at " + expires.UTC().Format(time.RFC3339)
 	}
 	return cmp.Or(map[hubclient.Result]result{hubclient.Unauthorized: refused}[r], absent), fmt.Sprintf(
-		"the hub at %s refuses the credential that it issued to %s: %s; put a token of the identity of the MemberCluster into secret %s, which "+
+		"the hub at %s refuses the credential that it issued to %s: %s; put %s of the identity of the MemberCluster into secret %s, which "+
 			"is used at once",
-		session.Server(), session.Credential.Record(), why, m.credentialRef())
+		session.Server(), session.Credential.Record(), why, m.kubeconfig.kind(), m.credentialRef())
 }

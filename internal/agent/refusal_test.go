@@ -206,7 +206,7 @@ func TestUnreachableHubCostsNothing(t *testing.T) {
 	hub.serve(hub.grant)
 	values := hub.values()
 	member.bootstrap(values)
-	with, err := join.ParseBootstrap(member.secret(naming.AgentBootstrapSecret))
+	with, err := join.ParseBootstrap(member.secret(naming.AgentBootstrapSecret), false)
 	check(t, err)
 	secret, err := (hubclient.Credential{
 		Server: "https://127.0.0.1:1", Token: "t", MemberNamespace: "m", Workspace: "clusters", Cluster: "c", JoinedWith: with.Digest(""),

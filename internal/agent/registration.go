@@ -17,6 +17,7 @@ import (
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/delivery/protocol"
 	"github.com/muster-fleet/muster/internal/hubclient"
+	"github.com/muster-fleet/muster/internal/hublogin"
 	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -28,11 +29,16 @@ type registration struct {
 	credential *kubeclient.Mirror[*corev1.Secret]
 	bootstrap  *kubeclient.Mirror[*corev1.Secret]
 	config     *kubeclient.Mirror[*corev1.ConfigMap]
+	// given is the Secret of kubeconfig, whose identity replaces a registration token.
+	kubeconfig HubKubeconfig
+	given      *kubeclient.Mirror[*corev1.Secret]
 }
 
-func newRegistration(member *local.Cluster, changed chan struct{}) *mode {
+func newRegistration(member *local.Cluster, kubeconfig HubKubeconfig, changed chan struct{}) *mode {
 	r := &registration{
 		member:     member,
+		kubeconfig: kubeconfig,
+		given:      kubeclient.NewMirror[*corev1.Secret](changed),
 		credential: kubeclient.NewMirror[*corev1.Secret](changed),
 		bootstrap:  kubeclient.NewMirror[*corev1.Secret](changed),
 		config:     kubeclient.NewMirror[*corev1.ConfigMap](changed),
@@ -64,6 +70,9 @@ func (r *registration) follow(ctx context.Context) {
 	following.Go(func() { kubeclient.FollowOne(ctx, r.credential, r.member.Secrets, naming.AgentSecret) })
 	following.Go(func() { kubeclient.FollowOne(ctx, r.bootstrap, r.member.Secrets, naming.AgentBootstrapSecret) })
 	following.Go(func() { kubeclient.FollowOne(ctx, r.config, r.member.ConfigMaps, naming.AgentConfigMap) })
+	if r.kubeconfig.Secret != "" {
+		following.Go(func() { kubeclient.FollowOne(ctx, r.given, r.member.Secrets, r.kubeconfig.Secret) })
+	}
 	following.Wait()
 }
 
@@ -88,8 +97,9 @@ func (r *registration) observe(o *observation) {
 		bootstrap = nil
 	}
 	if bootstrap != nil {
-		o.bootstrap, err = join.ParseBootstrap(bootstrap)
+		o.bootstrap, err = join.ParseBootstrap(bootstrap, r.kubeconfig.Secret != "")
 		o.observed.bootstrap = object{version: bootstrap.ResourceVersion, problem: text(err)}
+		r.observeLogin(o)
 	}
 	o.config, err = join.ParseConfig(config)
 	o.observed.config.problem = text(err)
@@ -105,6 +115,36 @@ func (r *registration) observe(o *observation) {
 	}
 	o.unconfigured = o.bootstrap.ConfigDigest != "" && o.bootstrap.ConfigDigest != o.config.Digest
 	o.used = o.spent(credential)
+}
+
+// observeLogin reads the kubeconfig that replaces a registration token. A token takes precedence.
+func (r *registration) observeLogin(o *observation) {
+	if r.kubeconfig.Secret == "" || o.bootstrap.Token != "" {
+		return
+	}
+	secret, synced := r.given.Get()
+	name := r.member.Namespace + "/" + r.kubeconfig.Secret
+	switch {
+	case !synced:
+		o.loginProblem = "reading secret " + name + " with a kubeconfig of the hub"
+		if failure := r.given.Failure(); failure != nil {
+			o.loginProblem += ": " + failure.Error()
+		}
+	case secret == nil:
+		o.loginProblem = fmt.Sprintf("there is no secret %s on this cluster: create it with a kubeconfig of the hub in its key %s; it is "+
+			"used at once", name, hublogin.Key)
+	default:
+		login, err := r.kubeconfig.login(secret)
+		if err != nil {
+			o.loginProblem = fmt.Sprintf("secret %s: %v", name, err)
+			return
+		}
+		o.loginVersion = "/" + r.kubeconfig.digest(secret)
+		o.bootstrap.Login, o.bootstrap.LoginSecret = login, name
+		if len(o.bootstrap.CA) == 0 {
+			o.bootstrap.CA = login.CA
+		}
+	}
 }
 
 // spent reports whether the registration token has bought the credential of the session, or else

@@ -91,6 +91,9 @@ func (s *session) run(ctx context.Context, formerLeft <-chan struct{}) outcome {
 	if err != nil {
 		return outcome{result: unreachable, message: err.Error()}
 	}
+	if key == nil && s.hub.Credential.Login != nil {
+		return outcome{result: refused, message: errWithoutKey.Error()}
+	}
 	if key != nil { // else the hub learns the key with the next registration, or after an upgrade of the chart
 		s.issued = &issuedCredentials{session: s, key: key, changed: notification()}
 		s.issued.observe(s.report)

@@ -96,3 +96,23 @@ func (c Claims) Life() time.Duration {
 	}
 	return max(c.Expires.Sub(c.Issued), 0)
 }
+
+// ExpiryOf returns the end of a token of any issuer; zero if the token is no JWT, or does not name
+// its end.
+func ExpiryOf(token string) time.Time {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return time.Time{}
+	}
+	var body struct {
+		Expires float64 `json:"exp"`
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil || json.Unmarshal(payload, &body) != nil || body.Expires < 1 || body.Expires > maxExpiry {
+		return time.Time{}
+	}
+	return time.Unix(int64(body.Expires), 0)
+}
+
+// maxExpiry is the end of the year 9999.
+const maxExpiry = 253402300799

@@ -1,9 +1,12 @@
 package hubclient
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +14,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hublogin"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -68,6 +72,26 @@ type Credential struct {
 	// Reconnect is a token to request the same membership again after Token has expired; "" if the hub
 	// has issued none.
 	Reconnect string
+	// Login gets Token and Certificate from a kubeconfig of the user; nil for all other credentials.
+	// Neither is ever stored.
+	Login       *hublogin.Login
+	Certificate *tls.Certificate
+}
+
+// WithIdentity returns the credential with the present identity of its Login.
+func (c Credential) WithIdentity(ctx context.Context, now time.Time) (Credential, error) {
+	if c.Login == nil {
+		return c, nil
+	}
+	identity, err := c.Login.Identify(ctx, c.Server, now)
+	c.Token, c.Certificate = identity.Token, identity.Certificate
+	return c, err
+}
+
+// WithoutLogin returns the credential without the identity of a kubeconfig, for a token of the hub.
+func (c Credential) WithoutLogin() Credential {
+	c.Login, c.Certificate = nil, nil
+	return c
 }
 
 // Account returns the UID of the token's account on the hub; empty if the token does not name it.

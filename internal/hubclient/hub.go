@@ -11,6 +11,7 @@
 package hubclient
 
 import (
+	"crypto/tls"
 	"net/http"
 	"net/url"
 	"sync/atomic"
@@ -43,6 +44,9 @@ type Target struct {
 	CA []byte
 	// Trust decides whether other CAs count too.
 	Trust Trust
+	// Certificate is the client certificate of a kubeconfig; nil without one. It stays in this
+	// process.
+	Certificate *tls.Certificate `json:"-"`
 }
 
 // Hub is a connection with an exchangeable token and route. Watches continue across a change of
@@ -104,7 +108,9 @@ func (h *Hub) RoundTrip(request *http.Request) (*http.Response, error) {
 	current := h.route.Load()
 	if request.URL.Host == h.origin.Host {
 		request = current.direct(request, h.origin)
-		request.Header.Set("Authorization", "Bearer "+*h.token.Load())
+		if token := *h.token.Load(); token != "" {
+			request.Header.Set("Authorization", "Bearer "+token)
+		}
 	}
 	return h.clock.Ask(current.transport, request)
 }

@@ -1,6 +1,7 @@
 package hubclient
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -26,6 +27,10 @@ func newRoute(target Target) (*route, error) {
 	if err != nil {
 		return nil, err
 	}
+	config := roots.TLS()
+	if target.Certificate != nil {
+		config.Certificates = []tls.Certificate{*target.Certificate}
+	}
 	base, err := url.Parse(target.Server)
 	if err != nil {
 		return nil, fmt.Errorf("parsing the URL of the hub: %w", err)
@@ -35,7 +40,7 @@ func newRoute(target Target) (*route, error) {
 			return httpproxy.FromEnvironment().ProxyFunc()(request.URL)
 		},
 		DialContext:         (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
-		TLSClientConfig:     roots.TLS(),
+		TLSClientConfig:     config,
 		TLSHandshakeTimeout: dialTimeout,
 		IdleConnTimeout:     90 * time.Second,
 	})}, nil

@@ -27,7 +27,8 @@ type Session struct {
 
 // NewSession prepares a session without sending a request.
 func NewSession(credential Credential, policy Trust, clk clock.Clock) (*Session, error) {
-	hub, err := Dial(Target{Server: credential.Server, CA: credential.CA, Trust: policy}, credential.Token, clk)
+	target := Target{Server: credential.Server, CA: credential.CA, Trust: policy, Certificate: credential.Certificate}
+	hub, err := Dial(target, credential.Token, clk)
 	if err != nil {
 		return nil, err
 	}

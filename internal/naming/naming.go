@@ -39,6 +39,11 @@ const (
 	// HubTokenSecret is the default name of the Secret with the user's token for the agent of a
 	// MemberCluster.
 	HubTokenSecret = "hub-kubeconfig-secret"
+	// HubKubeconfigSecret is the Secret that muster join makes for an agent's kubeconfig of the hub,
+	// in the agent's namespace.
+	HubKubeconfigSecret = "muster-hub-kubeconfig"
+	// LabelObjectSet is a label of each object that a Bundle deploys.
+	LabelObjectSet = "objectset.rio.cattle.io/hash"
 	// HubConfigMap holds the hub's settings in its system namespace.
 	HubConfigMap = "fleet-controller"
 	// HubLease is the Lease of the leading hub, in its system namespace.

@@ -151,14 +151,13 @@ func (c Cluster) leftoversOfAgents(ctx context.Context, found *Leftovers) error 
 			}
 		}
 	}
-	if token, err := c.get(ctx, kinds[secrets], metav1.NamespaceDefault, naming.HubTokenSecret); err == nil {
-		if token.Labels[labelManagedBy] == byMuster {
-			found.add(*token, "muster join created it for an agent")
-		}
-	} else if !apierrors.IsNotFound(err) {
+	if err := c.leftoverOfJoin(ctx, found, metav1.NamespaceDefault, naming.HubTokenSecret); err != nil {
 		return err
 	}
 	for _, home := range slices.Sorted(maps.Keys(homes)) {
+		if err := c.leftoverOfJoin(ctx, found, home, naming.HubKubeconfigSecret); err != nil {
+			return err
+		}
 		if err := c.leftoverHistory(ctx, found, home); err != nil {
 			return err
 		}
@@ -167,6 +166,17 @@ func (c Cluster) leftoversOfAgents(ctx context.Context, found *Leftovers) error 
 		}
 	}
 	return c.deliveries(ctx, found)
+}
+
+// leftoverOfJoin finds a Secret from muster join.
+func (c Cluster) leftoverOfJoin(ctx context.Context, found *Leftovers, namespace, name string) error {
+	secret, err := c.get(ctx, kinds[secrets], namespace, name)
+	if err == nil && secret.Labels[labelManagedBy] == byMuster {
+		found.add(*secret, "muster join created it for an agent")
+	} else if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	return nil
 }
 
 // homes returns the namespaces with the key of an agent. Only Muster's agents create such a key.

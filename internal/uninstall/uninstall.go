@@ -254,6 +254,12 @@ func (c Cluster) findWritten(ctx context.Context, found *Installation, others []
 	} else if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
+	kubeconfig, err := c.get(ctx, kinds[secrets], found.agent.Namespace, naming.HubKubeconfigSecret)
+	if err == nil && kubeconfig.Labels[labelManagedBy] == byMuster {
+		found.add(*kubeconfig)
+	} else if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
 	for _, own := range written {
 		object, err := c.get(ctx, kinds[own.resource], found.agent.Namespace, own.name)
 		if apierrors.IsNotFound(err) {

@@ -1,9 +1,10 @@
 {{/* The values of the chart, as values.schema.json has them. */}}
 {{- define "fleet-agent.values" -}}
 apiServerURL apiServerCA agentTLSMode token tokenName clusterNamespace systemRegistrationNamespace labels clientID garbageCollectionInterval
-proxy noProxy facts facts.configMap image image.repository image.tag image.imagePullPolicy global fleetAgent fleetAgent.delivery fleetAgent.nodeSelector
+proxy noProxy hubKubeconfig hubKubeconfig.secret hubKubeconfig.context facts facts.configMap image image.repository image.tag image.imagePullPolicy global fleetAgent fleetAgent.delivery fleetAgent.nodeSelector
 fleetAgent.tolerations fleetAgent.affinity fleetAgent.resources fleetAgent.priorityClassName fleetAgent.priorityClass
 fleetAgent.podDisruptionBudget fleetAgent.podLabels fleetAgent.podAnnotations fleetAgent.serviceAccount fleetAgent.extraEnv
+fleetAgent.extraVolumes fleetAgent.extraVolumeMounts fleetAgent.initContainers
 fleetAgent.terminationGracePeriodSeconds fleetAgent.hostNetwork debug disableSecurityContext internal internal.systemNamespace
 internal.managedReleaseName internal.joinedWith internal.generation
 {{- end }}

@@ -20,6 +20,10 @@ app.kubernetes.io/part-of: muster
 {{- .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion -}}
 {{- end }}
 
+{{/* The Secret of the user's: with a kubeconfig it is in the agent's namespace, because a kubeconfig may run a program. */}}
+{{- define "member-agent.secretName" }}{{ (.Values.hubKubeconfig | default dict).secret | default .Values.secret.name }}{{ end }}
+{{- define "member-agent.secretNamespace" }}{{ if (.Values.hubKubeconfig | default dict).secret }}{{ .Values.namespace }}{{ else }}{{ .Values.secret.namespace }}{{ end }}{{ end }}
+
 {{- define "member-agent.imagePullSecrets" -}}
 {{- range .Values.imagePullSecrets | default list }}
 - name: {{ kindIs "string" . | ternary . (get (kindIs "map" . | ternary . dict) "name") | quote }}

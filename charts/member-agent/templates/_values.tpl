@@ -2,7 +2,8 @@
 {{- define "member-agent.values" -}}
 config config.hubURL config.memberClusterName config.memberNamespace config.hubCA config.provider secret secret.name secret.namespace
 namespace delivery upgradedByHub tlsClientInsecure useCAAuth image image.repository image.tag image.pullPolicy imagePullSecrets logVerbosity resources
-nodeSelector tolerations affinity priorityClassName proxy noProxy facts facts.configMap extraEnv podLabels podAnnotations serviceAccount
+nodeSelector tolerations affinity priorityClassName proxy noProxy hubKubeconfig hubKubeconfig.secret
+hubKubeconfig.context facts facts.configMap extraEnv extraVolumes extraVolumeMounts initContainers podLabels podAnnotations serviceAccount
 serviceAccount.annotations global
 {{- end }}
 

@@ -142,6 +142,10 @@ helm --kube-context edge-1 -n cattle-fleet-system uninstall --wait fleet-agent
 muster doctor --leftovers --context edge-1 --remove --yes
 kubectl --context edge-1 delete namespace cattle-fleet-system --ignore-not-found
 muster join --context edge-1 --hub-context hub --member --name edge-1
+kubectl config view --raw --minify --flatten --context hub > hub.yaml
+kubectl --kubeconfig hub.yaml config set-credentials agent --token "$(kubectl -n fleet-system create token edge-1-hub-cluster-access)"
+kubectl --kubeconfig hub.yaml config set-context --current --user agent
+muster join --context edge-1 --member --name edge-1 --hub-kubeconfig hub.yaml
 muster get clusters/web edge-1 --output json
 kubectl create -f - <<EOF
 apiVersion: placement.kubernetes-fleet.io/v1beta1

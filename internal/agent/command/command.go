@@ -22,6 +22,7 @@ import (
 	"github.com/muster-fleet/muster/internal/agent"
 	"github.com/muster-fleet/muster/internal/agent/supervise"
 	"github.com/muster-fleet/muster/internal/delivery/protocol"
+	"github.com/muster-fleet/muster/internal/hublogin"
 	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/logging"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -45,6 +46,7 @@ type flags struct {
 	tokenSecret string
 	deployment  string
 	facts       string
+	kubeconfigs agent.HubKubeconfig
 }
 
 // NewCommand returns the command muster-agent.
@@ -98,6 +100,11 @@ the Secret ` + naming.AgentBootstrapSecret + `, and keeps its credential in the 
 		"deploy the hub's deliveries with the program "+protocol.Program+" in the same directory (default: env DELIVERY, else true)")
 	set.StringVar(&f.facts, "facts-config-map", os.Getenv("FACTS_CONFIG_MAP"),
 		"name of a ConfigMap with custom facts in the namespace of the agent (default: env FACTS_CONFIG_MAP, else none)")
+	set.StringVar(&f.kubeconfigs.Secret, "hub-kubeconfig-secret", os.Getenv("HUB_KUBECONFIG_SECRET"),
+		"name of a Secret in the namespace of the agent with a kubeconfig of the hub in its key "+hublogin.Key+", in place of a token "+
+			"(default: env HUB_KUBECONFIG_SECRET, else none)")
+	set.StringVar(&f.kubeconfigs.Context, "hub-kubeconfig-context", os.Getenv("HUB_KUBECONFIG_CONTEXT"),
+		"context of the hub's kubeconfig (default: env HUB_KUBECONFIG_CONTEXT, else its current context)")
 	set.BoolVar(&f.debug, "debug", false, "write more log messages")
 	return command
 }
@@ -161,7 +168,7 @@ func (f flags) run(ctx context.Context) error {
 	}
 	running, err := agent.New(agent.Options{
 		Member: member, Namespace: f.namespace, Hostname: hostname, Delivery: delivery, Membership: membership, Log: log,
-		FactsConfigMap: f.facts, Deployment: f.ownDeployment(membership != nil),
+		FactsConfigMap: f.facts, HubKubeconfig: f.kubeconfigs, Deployment: f.ownDeployment(membership != nil),
 	})
 	if err != nil {
 		return err

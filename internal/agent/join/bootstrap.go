@@ -14,6 +14,7 @@ import (
 
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/hubclient"
+	"github.com/muster-fleet/muster/internal/hublogin"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/redaction"
 )
@@ -49,6 +50,10 @@ type Bootstrap struct {
 	ConfigDigest string
 	// JoinedWith overrides the digest of this Bootstrap in the credential; empty for no override.
 	JoinedWith string
+	// Login is the identity of a kubeconfig in place of Token; nil without one. LoginSecret names its
+	// Secret.
+	Login       *hublogin.Login
+	LoginSecret string
 }
 
 // Reconnecting returns the Bootstrap for a cluster with an expired credential, to become the same
@@ -79,8 +84,8 @@ func IsOfAnotherChart(secret *corev1.Secret) bool {
 }
 
 // ParseBootstrap reads the Secret. Its errors name the key and its remedy, and never quote a value,
-// because it may be the token.
-func ParseBootstrap(secret *corev1.Secret) (Bootstrap, error) {
+// because it may be the token. A kubeconfig may take the place of the token.
+func ParseBootstrap(secret *corev1.Secret, kubeconfig bool) (Bootstrap, error) {
 	get, err := reader(secret)
 	if err != nil {
 		return Bootstrap{}, err
@@ -98,7 +103,7 @@ func ParseBootstrap(secret *corev1.Secret) (Bootstrap, error) {
 			keyCA, err)
 	}
 	token := get(keyToken)
-	if token == "" {
+	if token == "" && !kubeconfig {
 		return Bootstrap{}, missing(keyToken, "the token out of the values.yaml of a ClusterRegistrationToken")
 	}
 	if strings.ContainsAny(token, " \t\r\n") {
@@ -110,6 +115,12 @@ func ParseBootstrap(secret *corev1.Secret) (Bootstrap, error) {
 		Server: server, CA: ca, Token: token, Claims: claims,
 		TokenName: cmp.Or(get(keyTokenName), tokenName(claims.Account)),
 		Workspace: cmp.Or(get(keyWorkspace), claims.Namespace), ConfigDigest: get(keyConfigDigest),
+	}
+	if token == "" && b.Workspace == "" {
+		return Bootstrap{}, missing(keyWorkspace, "the namespace of the ClusterRegistrationToken, which a kubeconfig does not tell")
+	}
+	if token == "" && b.TokenName == "" {
+		return Bootstrap{}, missing(keyTokenName, "the name of the ClusterRegistrationToken, which a kubeconfig does not tell")
 	}
 	if b.Workspace == "" {
 		return Bootstrap{}, missing(keyWorkspace, "the namespace of the ClusterRegistrationToken, which this token does not tell")

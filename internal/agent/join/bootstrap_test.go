@@ -74,7 +74,7 @@ func TestBootstrap(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := ParseBootstrap(secret(row.data))
+			got, err := ParseBootstrap(secret(row.data), false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -125,7 +125,7 @@ func TestBadBootstrapNamesTheKeyAndWhatToSet(t *testing.T) {
 		"values that are no YAML": {map[string]string{"values": "token: s3cret: ["}, "its key values is not the YAML of a values.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := ParseBootstrap(secret(row.data))
+			_, err := ParseBootstrap(secret(row.data), false)
 			if err == nil || !strings.Contains(err.Error(), row.want) || strings.Contains(err.Error(), "s3cret") {
 				t.Errorf("got %v, want %q", err, row.want)
 			}

@@ -14,7 +14,7 @@ func FuzzParseBootstrap(f *testing.F) {
 	f.Add("a: &a [*a]\ntoken: " + seedToken)
 	f.Fuzz(func(t *testing.T, values string) {
 		secret := &corev1.Secret{Data: map[string][]byte{keyValues: []byte(values)}}
-		b, err := ParseBootstrap(secret)
+		b, err := ParseBootstrap(secret, false)
 		switch {
 		case err != nil && strings.Contains(values, seedToken) && strings.Contains(err.Error(), seedToken):
 			t.Errorf("the error quotes the token: %v", err)

@@ -19,6 +19,7 @@ import (
 	"github.com/muster-fleet/muster/internal/agent/local"
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/hubclient"
+	"github.com/muster-fleet/muster/internal/hublogin"
 	"github.com/muster-fleet/muster/internal/retry"
 )
 
@@ -64,7 +65,13 @@ func (j *Joiner) Join(ctx context.Context) (*hubclient.Session, error) {
 			return nil, err
 		}
 	}
-	hub, err := hubclient.Dial(j.target(), j.Bootstrap.Token, j.Clock)
+	identity, err := j.identity(ctx)
+	if err != nil {
+		return nil, &Refusal{Message: err.Error()}
+	}
+	target := j.target()
+	target.Certificate = identity.Certificate
+	hub, err := hubclient.Dial(target, identity.Token, j.Clock)
 	if err != nil {
 		return nil, &Refusal{Message: fmt.Sprintf("secret %s: %v", j.secret(), err), Final: true}
 	}
@@ -79,6 +86,32 @@ func (j *Joiner) Join(ctx context.Context) (*hubclient.Session, error) {
 			return nil, err
 		}
 	}
+}
+
+// identity returns the identity for the request: the registration token, or from the kubeconfig.
+func (j *Joiner) identity(ctx context.Context) (hublogin.Identity, error) {
+	if j.Bootstrap.Login == nil {
+		return hublogin.Identity{Token: j.Bootstrap.Token}, nil
+	}
+	identity, err := j.Bootstrap.Login.Identify(ctx, j.Bootstrap.Server, j.Clock.Now())
+	if err != nil {
+		return hublogin.Identity{}, fmt.Errorf("secret %s: %w", j.Bootstrap.LoginSecret, err)
+	}
+	return identity, nil
+}
+
+// renewIdentity gets the token of a kubeconfig again, because it may be shorter-lived than the
+// wait for an approval.
+func (j *Joiner) renewIdentity(ctx context.Context, hub *hubclient.Hub) {
+	if j.Bootstrap.Login == nil {
+		return
+	}
+	identity, err := j.identity(ctx)
+	if err != nil {
+		j.Progress(err.Error())
+		return
+	}
+	hub.SetToken(identity.Token)
 }
 
 func (j *Joiner) target() hubclient.Target {

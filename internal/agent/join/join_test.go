@@ -28,7 +28,7 @@ func joiner(t *testing.T, change func(map[string]string)) *Joiner {
 	if change != nil {
 		change(data)
 	}
-	b, err := ParseBootstrap(secret(data))
+	b, err := ParseBootstrap(secret(data), false)
 	if err != nil {
 		t.Fatal(err)
 	}

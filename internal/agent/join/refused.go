@@ -11,6 +11,18 @@ import (
 
 // refused returns the reason why the hub refuses a request, with the remedy.
 func (j *Joiner) refused(hub *hubclient.Hub, result hubclient.Result, err error) string {
+	switch {
+	case j.Bootstrap.Login != nil && result == hubclient.Unauthorized:
+		return fmt.Sprintf("the hub at %s refuses %s: it does not trust the issuer of this identity, or the credential was revoked",
+			hub.Server(), j.Bootstrap.loginRef())
+	case j.Bootstrap.Login != nil && result == hubclient.Forbidden:
+		return fmt.Sprintf("%s may not register clusters in workspace %s: have an administrator of the hub grant create, get, list and watch on "+
+			"clusterregistrations there, and register on clusterregistrationtokens/%s", j.Bootstrap.loginRef(), j.Bootstrap.Workspace,
+			j.Bootstrap.TokenName)
+	case j.Bootstrap.Login != nil && result == hubclient.Invalid:
+		return fmt.Sprintf("%s; correct clientID or labels in the chart's values, or have an administrator of the hub grant register on "+
+			"clusterregistrationtokens/%s", hub.Explain(err), j.Bootstrap.TokenName)
+	}
 	switch result {
 	case hubclient.Unauthorized:
 		return j.badToken(hub.Now())
@@ -25,6 +37,9 @@ func (j *Joiner) refused(hub *hubclient.Hub, result hubclient.Result, err error)
 		return hub.Explain(err)
 	}
 }
+
+// loginRef names the identity of a kubeconfig.
+func (b Bootstrap) loginRef() string { return fmt.Sprintf("%s in secret %s", b.Login, b.LoginSecret) }
 
 func (j *Joiner) badToken(now time.Time) string {
 	const remedy = "create another ClusterRegistrationToken and install the chart with its values.yaml"

@@ -90,13 +90,13 @@ func (w *waiter) read(ctx context.Context) (*fleet.ClusterRegistration, error) {
 				return nil, errGone
 			}
 			if w.Clock.Since(start) >= unreadAfter {
-				w.Progress(fmt.Sprintf("the hub has not processed request %s yet: check that muster-hub is running and serves workspace %s",
-					w.name(), w.Bootstrap.Workspace))
+				w.Progress(w.unread())
 				backoff = &slow
 			}
 		case hubclient.Unauthorized:
 			if unauthorized.IsZero() {
 				unauthorized = w.Clock.Now()
+				w.renewIdentity(ctx, w.hub)
 			} else if w.Clock.Since(unauthorized) >= 2*time.Second {
 				return nil, &Refusal{Message: w.refused(w.hub, result, err)}
 			}
@@ -108,6 +108,16 @@ func (w *waiter) read(ctx context.Context) (*fleet.ClusterRegistration, error) {
 			return nil, err
 		}
 	}
+}
+
+// unread explains why the request is unreadable.
+func (w *waiter) unread() string {
+	if w.Bootstrap.Login != nil {
+		return fmt.Sprintf("%s may not read request %s: have an administrator of the hub grant get, list and watch on clusterregistrations in "+
+			"workspace %s", w.Bootstrap.loginRef(), w.name(), w.Bootstrap.Workspace)
+	}
+	return fmt.Sprintf("the hub has not processed request %s yet: check that muster-hub is running and serves workspace %s",
+		w.name(), w.Bootstrap.Workspace)
 }
 
 // watch watches the request until it is answered; again is true if the request must be read again.

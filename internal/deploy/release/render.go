@@ -25,7 +25,7 @@ import (
 
 const (
 	// LabelSet is the label of every object deployed by an agent of either kind.
-	LabelSet      = "objectset.rio.cattle.io/hash"
+	LabelSet      = naming.LabelObjectSet
 	annotationSet = "objectset.rio.cattle.io/id"
 )
 

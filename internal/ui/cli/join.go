@@ -35,7 +35,10 @@ type joiner struct {
 	labels              map[string]string
 	member              bool
 	token, hubURL, caIn string
-	timeout             time.Duration
+	// hubKubeconfig is the file with the agent's kubeconfig of the hub; tokenName names the
+	// registration token for a Cluster.
+	hubKubeconfig, tokenName string
+	timeout                  time.Duration
 	// moves allows taking over a member of another hub or workspace. moved is the expected
 	// Cluster, if given. former is the earlier membership.
 	moves         bool
@@ -61,7 +64,11 @@ missing, and changes nothing else.
 
 The cluster becomes a Cluster in a workspace, or a MemberCluster with --member. The
 command uses the rights of both kubeconfig contexts. Without access to the hub, use the
-line from "muster token create", with --token and --hub-url.`,
+line from "muster token create", with --token and --hub-url.
+
+With --hub-kubeconfig, the agent joins with the identity in a kubeconfig, such as a
+cloud's, and needs no token. An exec entry in the file runs its program in the agent's
+container. An administrator of the hub grants the identity its rights before.`,
 		Example: `  # Join as a Cluster
   muster join --context edge-1 --hub-context hub
 
@@ -72,7 +79,10 @@ line from "muster token create", with --token and --hub-url.`,
   muster join --context edge-1 --hub-context hub --member --name edge-1
 
   # Join with a registration token, without access to the hub
-  muster join --context edge-1 --token TOKEN --hub-url https://hub.example.com:6443 --hub-ca BASE64`,
+  muster join --context edge-1 --token TOKEN --hub-url https://hub.example.com:6443 --hub-ca BASE64
+
+  # Join as the MemberCluster of a cloud's identity
+  muster join --context edge-1 --member --name edge-1 --hub-kubeconfig hub.yaml`,
 		Args: takesNone,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return interruptible(command.Context(), j.run(command.Context()))
@@ -81,6 +91,8 @@ line from "muster token create", with --token and --hub-url.`,
 	j.flags(command)
 	flags := command.Flags()
 	flags.BoolVar(&j.member, "member", false, "Join as a MemberCluster")
+	flags.StringVar(&j.hubKubeconfig, "hub-kubeconfig", "", "File with a kubeconfig of the hub for the agent, to join without a token")
+	flags.StringVar(&j.tokenName, "token-name", "", "Name of the registration token whose limits apply to --hub-kubeconfig, for a Cluster")
 	return command
 }
 
@@ -135,6 +147,9 @@ func (j *joiner) flags(command *cobra.Command) {
 }
 
 func (j *joiner) validate() error {
+	if j.hubKubeconfig != "" || j.tokenName != "" {
+		return j.validateKubeconfig()
+	}
 	switch {
 	case j.hubContext == "" && j.token == "":
 		return errors.New("the hub is missing: use --hub-context CONTEXT, or --token and --hub-url from muster token create")
@@ -184,8 +199,11 @@ func (j *joiner) run(ctx context.Context) error {
 	if err := require(ctx, append(cluster.reachable(), cluster.mayInstallAgent()...)); err != nil {
 		return err
 	}
-	if j.token != "" {
+	switch {
+	case j.token != "":
 		return j.joinByToken(ctx, cluster)
+	case j.hubKubeconfig != "":
+		return j.joinByKubeconfig(ctx, cluster)
 	}
 	hub, err := j.in(j.hubContext, "the hub").checked()
 	if err != nil {

@@ -161,6 +161,7 @@ func (j *joiner) address(values map[string]any) (map[string]any, error) {
 		labels[key] = value
 	}
 	values["clientID"], values["labels"] = j.id, labels
+	values["hubKubeconfig"] = nil // null removes the value of an earlier join
 	return j.over(values)
 }
 

@@ -122,7 +122,8 @@ func (j *joiner) memberValues(found *clusterv1beta1.MemberCluster, hub *checked)
 	if found != nil && membership.Epoch(found) > 0 {
 		config["memberNamespace"] = membership.Namespace(found)
 	}
-	return j.over(map[string]any{"config": config, "namespace": naming.MemberSystemNamespace})
+	// null removes the value of an earlier join
+	return j.over(map[string]any{"config": config, "namespace": naming.MemberSystemNamespace, "hubKubeconfig": nil})
 }
 
 // mayTakeMember returns the release of the agent. It refuses a member of another hub, or of
@@ -162,6 +163,10 @@ func (j *joiner) mayTakeMember(ctx context.Context, cluster, hub *checked, value
 			cluster.role, server, name, name, cluster.contextName(), release.namespace, release.chart, server)
 	case name == "" || name == set(values, "memberClusterName"):
 		return release, nil
+	}
+	if hub == nil { // the command has no access to it
+		return release, fmt.Errorf("%s is a member already, as MemberCluster %s: use --name %s, or leave the fleet first",
+			cluster.role, name, name)
 	}
 	if err := hub.Get(ctx, client.ObjectKey{Name: name}, &clusterv1beta1.MemberCluster{}); apierrors.IsNotFound(err) && !kube.NotServed(err) {
 		return release, nil // it has left

@@ -68,6 +68,7 @@ func TestAMemberThatWasRevokedIsToldItsNamespace(t *testing.T) {
 			"namespace": naming.MemberSystemNamespace, "config": map[string]any{
 				"hubURL": "https://hub", "hubCA": "", "memberClusterName": "edge", "memberNamespace": row.want,
 			},
+			"hubKubeconfig": nil, // removes the value of an earlier join
 		}
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
