@@ -119,8 +119,8 @@ func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o 
 }
 
 // mark writes the note about a granted request to the Cluster, together with the labels of its
-// token and the key of its agent. The hub issues the credential afterwards. An agent then never acts
-// as a Cluster with the labels of another token.
+// token and the key of its agent. The hub issues the credential afterwards. An agent then never
+// acts as a Cluster with the labels of another token.
 func (c *Controller) mark(ctx context.Context, r *fleet.ClusterRegistration, o *observation) error {
 	before, after := o.match, o.match.DeepCopy()
 	if used := useOf(r); used != "" {

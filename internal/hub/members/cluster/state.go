@@ -43,7 +43,7 @@ type observed struct {
 	elsewhere string
 	// managed: the hub itself installs the agent, and the condition Imported shows the progress.
 	managed bool
-	// moment is the rest of the wait of a status without a heartbeat for the next step of a join: the
+	// moment is the remaining wait of a status without a heartbeat for the next step of a join. The
 	// hub has just created the Cluster for a request, or just begun or completed an import.
 	moment time.Duration
 	// installing: the agent's first BundleDeployment is on its way, and does not count yet.
