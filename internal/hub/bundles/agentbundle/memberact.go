@@ -107,7 +107,7 @@ func (o observedMember) reportIn(state State, now time.Time) time.Duration {
 	if meta.FindStatusCondition(o.mc.Status.Conditions, clusterv1beta1.ConditionAgentUpToDate) != nil {
 		return 0
 	}
-	return adopting(state, o.identified, now)
+	return adopting(state, o.identified, o.sentAt, now)
 }
 
 // describe returns the condition for a decision; nil if the agent has not joined.

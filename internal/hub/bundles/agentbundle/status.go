@@ -113,18 +113,26 @@ func (o observed) reportIn(state State, now time.Time) time.Duration {
 	if kube.FindCondition(o.cluster.Status.Conditions, fleet.ConditionAgentUpToDate) != nil {
 		return 0
 	}
-	return adopting(state, o.identified, now)
+	return adopting(state, o.identified, o.sentAt, now)
 }
 
-// adopting returns the delay before the first report of an agent with a new identity.
-func adopting(state State, identified, now time.Time) time.Duration {
-	age := now.Sub(identified)
+// adopting returns the delay before the first report of an agent with a new identity. The hub may
+// send the agent its version some time after the identity, if many members join.
+func adopting(state State, identified, sentAt, now time.Time) time.Duration {
+	since := identified
 	switch state {
-	case send, Updating, WaitingForTurn:
-		if age >= 0 { // else the hub's clock is behind the API server's
-			return max(0, controller.Adoption-age)
+	case send:
+		since = now
+	case Updating:
+		if sentAt.After(identified) {
+			since = sentAt
 		}
+	case WaitingForTurn:
 	default: // no update is on its way
+		return 0
+	}
+	if age := now.Sub(since); age >= 0 { // else the hub's clock is behind the API server's
+		return max(0, controller.Adoption-age)
 	}
 	return 0
 }

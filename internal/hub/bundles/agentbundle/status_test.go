@@ -16,20 +16,26 @@ func TestAnAgentThatHasJustJoinedIsReportedOnceItIsUpToDateOrLate(t *testing.T) 
 		age   time.Duration
 		said  bool
 		want  time.Duration
+		// sent is the time since the hub sent the version; 0 if it did not.
+		sent time.Duration
 	}{
-		"waits for its turn":           {WaitingForTurn, 0, false, controller.Adoption},
-		"is sent its Bundle":           {send, 10 * time.Second, false, 20 * time.Second},
-		"is updated":                   {Updating, 29 * time.Second, false, time.Second},
-		"is late":                      {Updating, controller.Adoption, false, 0},
-		"is up to date":                {UpToDate, time.Second, false, 0},
-		"does not come back":           {DidNotComeBack, time.Second, false, 0},
-		"is stopped by another":        {RolloutStopped, time.Second, false, 0},
-		"is left alone":                {NotManaged, time.Second, false, 0},
-		"was reported before":          {Updating, time.Second, true, 0},
-		"by a clock that is behind":    {Updating, -time.Hour, false, 0},
-		"got its identity long before": {WaitingForTurn, 24 * time.Hour, false, 0},
+		"waits for its turn":           {WaitingForTurn, 0, false, controller.Adoption, 0},
+		"is sent its Bundle":           {send, 10 * time.Second, false, controller.Adoption, 0},
+		"is updated":                   {Updating, 29 * time.Second, false, time.Second, 29 * time.Second},
+		"got its version late":         {Updating, time.Minute, false, 25 * time.Second, 5 * time.Second},
+		"is late":                      {Updating, controller.Adoption, false, 0, controller.Adoption},
+		"is up to date":                {UpToDate, time.Second, false, 0, time.Second},
+		"does not come back":           {DidNotComeBack, time.Second, false, 0, time.Second},
+		"is stopped by another":        {RolloutStopped, time.Second, false, 0, 0},
+		"is left alone":                {NotManaged, time.Second, false, 0, 0},
+		"was reported before":          {Updating, time.Second, true, 0, time.Second},
+		"by a clock that is behind":    {Updating, -time.Hour, false, 0, 0},
+		"got its identity long before": {WaitingForTurn, 24 * time.Hour, false, 0, 0},
 	} {
 		o := observed{cluster: &fleet.Cluster{}, identified: now.Add(-c.age)}
+		if c.sent > 0 {
+			o.sentAt = now.Add(-c.sent)
+		}
 		if c.said {
 			o.cluster.Status.Conditions = []fleet.Condition{kube.Condition(fleet.ConditionAgentUpToDate, true, string(UpToDate), "")}
 		}

@@ -11,11 +11,13 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // firstReport is the time allowed to the agent of a new deployment for its first report. After it
-// the hub shows the deployment as waiting. Most agents are faster, and save the write.
+// the hub shows the deployment as waiting. Most agents are faster, and save the write. A new agent
+// may take longer for its own deployment.
 const firstReport = 2 * time.Second
 
 // updateDisplays writes `status.display` of deployments after their agents report another state.
@@ -30,8 +32,12 @@ func (c *Controller) updateDisplays(ctx context.Context, o observed) (wait time.
 		if shown.Shown() == t.deployment.Status.Display {
 			continue
 		}
-		if age := c.Clock.Since(t.deployment.CreationTimestamp.Time); len(t.deployment.Status.Conditions) == 0 && age < firstReport {
-			wait = firstReport - max(age, 0)
+		first := firstReport
+		if t.deployment.Labels[fleet.LabelAgent] != "" {
+			first = controller.Adoption
+		}
+		if age := c.Clock.Since(t.deployment.CreationTimestamp.Time); len(t.deployment.Status.Conditions) == 0 && age < first {
+			wait = first - max(age, 0)
 			continue
 		}
 		changed = append(changed, shown)

@@ -14,6 +14,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -54,7 +55,7 @@ func (o observed) firstStatusIn(now time.Time) time.Duration {
 	}
 	for _, t := range o.targets {
 		if t.problem == nil && t.failure == nil && (t.deployment == nil || len(t.deployment.Status.Conditions) == 0) {
-			return max(0, min(o.bundle.CreationTimestamp.Add(firstReport).Sub(now), firstReport))
+			return max(0, min(o.bundle.CreationTimestamp.Add(controller.Adoption).Sub(now), controller.Adoption))
 		}
 	}
 	return 0

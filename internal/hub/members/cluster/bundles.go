@@ -45,7 +45,7 @@ func (o *observed) sumUp(now time.Time) {
 		d := &o.deployments[i]
 		entry := rollup.Entry{Name: d.Name, State: rollup.StateOf(d), Message: rollup.Message(d), Deployment: d}
 		if o.installs(d, entry.State, now) {
-			o.installing = true
+			o.installing = d.CreationTimestamp.Time
 			continue
 		}
 		counts, from := d.Status.ResourceCounts, d.Labels[fleet.LabelBundleNamespace]
@@ -68,7 +68,7 @@ func (o *observed) sumUp(now time.Time) {
 
 // installs reports whether a BundleDeployment is the first one of a new agent, and on its way.
 func (o *observed) installs(d *fleet.BundleDeployment, state fleet.BundleState, now time.Time) bool {
-	age := now.Sub(o.account.created)
+	age := now.Sub(d.CreationTimestamp.Time)
 	if d.Labels[fleet.LabelAgent] == "" || kube.FindCondition(o.before.Conditions, fleet.ConditionAgentUpToDate) != nil ||
 		age < 0 || age >= controller.Adoption {
 		return false

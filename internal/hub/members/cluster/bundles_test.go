@@ -33,16 +33,18 @@ func TestTheDeploymentOfANewAgentCountsOnceItHasAnOutcome(t *testing.T) {
 		"failed":                                 {agents, failed, time.Second, nil, true},
 		"on its way, and not the agent's own":    {nil, pending, time.Second, nil, true},
 	} {
-		deployment := fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Name: "d", Labels: c.labels}, Status: c.status}
+		deployment := fleet.BundleDeployment{Status: c.status, ObjectMeta: metav1.ObjectMeta{
+			Name: "d", Labels: c.labels, CreationTimestamp: metav1.NewTime(now.Add(-c.age)),
+		}}
 		deployment.Spec.DeploymentID = "id"
 		o := member(func(o *observed) {
-			o.deployments, o.account.created, o.before.Conditions = []fleet.BundleDeployment{deployment}, now.Add(-c.age), c.before
+			o.deployments, o.before.Conditions = []fleet.BundleDeployment{deployment}, c.before
 		})
 		o.sumUp(now)
-		if counts := o.bundles.DesiredReady == 1; counts != c.counts || o.installing == counts {
-			t.Errorf("%s: counts %t, installing %t", name, counts, o.installing)
+		if counts := o.bundles.DesiredReady == 1; counts != c.counts || o.installing.IsZero() != counts {
+			t.Errorf("%s: counts %t, installing %t", name, counts, !o.installing.IsZero())
 		}
-		if wait := o.wait(now); o.installing && (wait <= 0 || wait > controller.Adoption-c.age) {
+		if wait := o.wait(now); !o.installing.IsZero() && (wait <= 0 || wait > controller.Adoption-c.age) {
 			t.Errorf("%s: it waits for %s", name, wait)
 		}
 	}

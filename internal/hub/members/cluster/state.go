@@ -46,8 +46,9 @@ type observed struct {
 	// moment is the remaining wait of a status without a heartbeat for the next step of a join. The
 	// hub has just created the Cluster for a request, or just begun or completed an import.
 	moment time.Duration
-	// installing: the agent's first BundleDeployment is on its way, and does not count yet.
-	installing bool
+	// installing is the time of the agent's first BundleDeployment, if it is on its way and does not
+	// count yet.
+	installing time.Time
 	// labels holds the labels requested by the agent and the labels stamped by its token.
 	labels membernamespace.LabelRecord
 	// deployments are the BundleDeployments in the member namespace, from the cache.
@@ -103,7 +104,7 @@ func (o observed) wait(now time.Time) time.Duration {
 	if left := max(o.rival.Until.Sub(now), time.Millisecond); !o.rival.Until.IsZero() && (wait == 0 || left < wait) {
 		wait = left
 	}
-	if left := max(o.account.created.Add(controller.Adoption).Sub(now), time.Millisecond); o.installing && (wait == 0 || left < wait) {
+	if left := max(o.installing.Add(controller.Adoption).Sub(now), time.Millisecond); !o.installing.IsZero() && (wait == 0 || left < wait) {
 		wait = left
 	}
 	return o.Cleanup.Sooner(wait, now)
