@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -73,6 +74,36 @@ func (in *run) upgrade() {
 	})
 	in.untilTrue(fleet.ConditionAgentUpToDate)
 	in.untilTrue(fleet.ConditionReady)
+}
+
+// leaveWithAgent deletes a Cluster whose agent is to remove itself, and waits until nothing of the
+// agent is left on the member. The definition of AppliedWorks goes, too, and other runs need it.
+func (in *run) leaveWithAgent() {
+	in.t.Helper()
+	in.t.Cleanup(func() { in.member.InstallCRDs(in.t) })
+	cluster := in.cluster()
+	in.change(cluster, func() {
+		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, clusterv1beta1.AnnotationUninstallAgent, "true")
+	})
+	in.untilGone(cluster, naming.MemberNamespace(in.id, cluster.Name))
+	in.eventually("the agent is gone", func() error {
+		at := metav1.ObjectMeta{Namespace: in.agentNamespace(), Name: agentDeployment}
+		for _, o := range []client.Object{
+			&appsv1.Deployment{ObjectMeta: at}, &corev1.ServiceAccount{ObjectMeta: at}, &rbacv1.Role{ObjectMeta: at},
+			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "fleet-agent-delivery"}},
+			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "fleet-agent-delivery"}},
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: naming.AgentSecret}},
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: naming.AgentKeySecret}},
+		} {
+			if err := in.on.Get(context.Background(), client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {
+				return fmt.Errorf("%T %s is still there: %w", o, o.GetName(), err)
+			}
+		}
+		if pods := len(in.node.pods); pods > 0 {
+			return fmt.Errorf("%d Pods are still there", pods)
+		}
+		return nil
+	})
 }
 
 // configure writes the settings of the hub.

@@ -22,6 +22,9 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
+// agentDeployment is the name of the Deployment of the chart fleet-agent.
+const agentDeployment = "fleet-agent"
+
 // node plays the kubelet for the Pods of a run's agent: the member has no nodes, so that Kubernetes
 // makes these Pods, and nobody runs them.
 type node struct {
@@ -113,7 +116,9 @@ func (in *run) startPod(p *corev1.Pod) *pod {
 		}
 		env = append(env, v.Name+"="+value)
 	}
-	return &pod{in.run(in.t, agent, "muster-agent", env, container.Args...), address}
+	// The kubeconfig leads to the cluster of the Pod.
+	args := append(slices.Clone(container.Args), "--deployment", agentDeployment)
+	return &pod{in.run(in.t, agent, "muster-agent", env, args...), address}
 }
 
 // showPod writes whether a Pod is ready, by its own probe, if that has changed.

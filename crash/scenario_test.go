@@ -42,6 +42,7 @@ var scenarios = []scenario{
 	{"staged", []string{hub, deployer}, (*run).memberWithShop, (*run).rollOutInStages},
 	{"leave", []string{hub, agent, deployer}, (*run).memberWithPlacement, (*run).leave},
 	{"cluster-leave", []string{hub, agent, deployer}, (*run).clusterWithBundle, (*run).leaveCluster},
+	{"uninstall", []string{hub, agent}, (*run).importedCluster, (*run).leaveWithAgent},
 	{"import", []string{hub, agent}, (*run).clusterToImport, (*run).importCluster},
 	{"renewal", []string{hub, agent}, (*run).clusterWithShortCredential, (*run).renew},
 	{"reconnect", []string{hub, agent}, (*run).clusterThatWasAway, (*run).comeBack},

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -73,7 +74,7 @@ func list(in *run, on client.Client, kinds []schema.GroupVersionKind) []unstruct
 	for _, kind := range kinds {
 		found := &unstructured.UnstructuredList{}
 		found.SetGroupVersionKind(kind)
-		if err := on.List(context.Background(), found); err != nil && !meta.IsNoMatchError(err) {
+		if err := on.List(context.Background(), found); err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 			in.t.Fatalf("listing %s: %v", kind, err)
 		}
 		for _, o := range found.Items {

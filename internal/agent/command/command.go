@@ -45,6 +45,8 @@ type flags struct {
 	member      agent.Membership
 	tokenSecret string
 	deployment  string
+	// deployed is set if a flag names the agent's Deployment.
+	deployed    bool
 	facts       string
 	kubeconfigs agent.HubKubeconfig
 }
@@ -83,6 +85,7 @@ the Secret ` + naming.AgentBootstrapSecret + `, and keeps its credential in the 
 			defer stop()
 			// A second signal does not wait for a deployment in progress.
 			context.AfterFunc(ctx, stop)
+			f.deployed = command.Flags().Changed("deployment")
 			return f.run(ctx)
 		},
 	}
@@ -126,7 +129,7 @@ func (f *flags) addMembership(set *pflag.FlagSet) {
 	set.StringVar(&f.member.Release, "release", os.Getenv("HELM_RELEASE"),
 		"NAMESPACE/NAME of the Helm release of the agent of a MemberCluster, so that the hub can upgrade it (default: env HELM_RELEASE)")
 	set.StringVar(&f.deployment, "deployment", cmp.Or(os.Getenv("DEPLOYMENT"), naming.MemberAgentChart),
-		"name of the Deployment of the agent of a MemberCluster (default: env DEPLOYMENT)")
+		"name of the agent's Deployment on the member; an agent with --kubeconfig removes itself only with this flag (default: env DEPLOYMENT)")
 	set.BoolVar(&f.member.UpgradedByUser, "upgraded-by-user", os.Getenv("UPGRADED_BY_HUB") == "false",
 		"refuse upgrades by the hub (default: whether env UPGRADED_BY_HUB is false)")
 	set.BoolVar(&f.member.Insecure, "tls-insecure", false, "do not verify the hub's certificate; an attacker can then read the token")
@@ -213,6 +216,8 @@ func (f flags) deliveryOptions(hostname string, member bool) (agent.Delivery, er
 // ownDeployment returns the name of the agent's Deployment on its cluster; "" if it runs elsewhere.
 func (f flags) ownDeployment(member bool) string {
 	switch {
+	case f.deployed:
+		return f.deployment
 	case f.kubeconfig != "" || os.Getenv("KUBECONFIG") != "":
 		return ""
 	case member:
