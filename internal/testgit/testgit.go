@@ -112,6 +112,43 @@ func (r *Repository) PushMany(branch string, files []string, text string) string
 	return r.git("ls-remote", "origin", "refs/heads/"+branch)[:40]
 }
 
+// PushZeros pushes a branch with one file of zeros. Git stores it in a thousandth of its length.
+func (r *Repository) PushZeros(branch, name string, length int64) string {
+	r.t.Helper()
+	command := exec.Command("git", "-C", filepath.Join(r.Root, r.Name), "-c", "pack.compression=1", "-c", "core.bigFileThreshold=1m",
+		"fast-import", "--quiet", "--force")
+	command.Stdin = io.MultiReader(strings.NewReader(fmt.Sprintf("blob\nmark :1\ndata %d\n", length)), io.LimitReader(zeros{}, length),
+		strings.NewReader(fmt.Sprintf("\ncommit refs/heads/%s\ncommitter test <test@example.com> 1767225600 +0000\ndata 5\nzeros\n"+
+			"M 644 :1 %s\n", branch, name)))
+	if out, err := command.CombinedOutput(); err != nil {
+		r.t.Fatalf("git fast-import: %v\n%s", err, out)
+	}
+	return r.git("ls-remote", "origin", "refs/heads/"+branch)[:40]
+}
+
+// zeros has no end.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// Rewrite gives the work tree a history without its earlier commits, as a rebase does. The next
+// Push replaces the branch.
+func (r *Repository) Rewrite() {
+	r.t.Helper()
+	r.git("update-ref", "-d", "HEAD")
+}
+
+// Prune deletes the objects of the served repository that no branch leads to.
+func (r *Repository) Prune() {
+	r.t.Helper()
+	served := filepath.Join(r.Root, r.Name)
+	r.git("--git-dir", served, "reflog", "expire", "--expire=now", "--all")
+	r.git("--git-dir", served, "gc", "--quiet", "--prune=now")
+}
+
 // Take replaces a branch by the last commit of another repository.
 func (r *Repository) Take(other *Repository, branch string) {
 	r.t.Helper()
