@@ -111,6 +111,7 @@ kubectl create -f - <<EOF
 {apiVersion: fleet.cattle.io/v1alpha1, kind: Bundle, metadata: {namespace: clusters, name: web}}
 EOF
 muster explain bundles clusters/web
+muster explain bundle/web cluster/web
 muster get bundles --output name | xargs -n 1 muster explain
 muster pause bundles/web
 muster pause bundles/web --undo

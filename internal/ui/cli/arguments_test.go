@@ -30,7 +30,7 @@ func TestAMistakeInTheCommandLineIsNamedWithARemedy(t *testing.T) {
 		"frobnicate":            "muster has no command frobnicate; see muster --help",
 		"token lsit":            "muster token has no command lsit; did you mean list?",
 		"tree":                  "muster tree needs the name of a member, for example: muster tree clusters/web",
-		"tree a b c":            "c is one argument too many: muster tree takes the name of a member, for example: muster tree",
+		"wait a b c":            "c is one argument too many: muster wait takes the name of a member, for example: muster wait",
 		"label web":             "muster label needs the name of a member and a label, for example: muster label clusters/web env=prod",
 		"token create":          "muster token create needs a name for the token, for example: muster token create web",
 		"leave":                 "muster leave needs a name, for example: muster leave clusters/web --orphan",
@@ -41,7 +41,7 @@ func TestAMistakeInTheCommandLineIsNamedWithARemedy(t *testing.T) {
 		"wait web --timeout 0s": "--timeout 0s: use a positive time",
 		"version -o yaml":       "--output yaml: use json, or leave the flag out",
 		"token show a -o yaml":  "--output yaml: it is command, helm, values or token",
-		"explain --full":        "--full needs one object, and text output",
+		"explain --full":        "--full needs a name, and text output",
 		"get -w --exit-code":    "use muster wait",
 	} {
 		err := fails(t, strings.Fields(line)...)

@@ -41,7 +41,7 @@ type explainer struct {
 func newExplain(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	e := &explainer{IOStreams: streams, access: h}
 	command := &cobra.Command{
-		Use:     "explain [[" + strings.Join(kindNames(), "|") + "] NAME]",
+		Use:     "explain [[" + strings.Join(kindNames(), "|") + "] NAME...]",
 		Aliases: []string{"describe"},
 		Short:   "Explain problems and their remedies",
 		Long: `Explain the problems of a member, a registration request, a registration token, a Bundle,
@@ -63,6 +63,9 @@ With --exit-code, the exit code is 3 if there are problems.`,
   muster explain clusters/web
   muster explain web
 
+  # Explain two objects
+  muster explain bundle/web cluster/web
+
   # Explain a pending or denied registration request
   muster explain requests clusters/request-x7k2p
 
@@ -74,7 +77,6 @@ With --exit-code, the exit code is 3 if there are problems.`,
 
   # Print the findings as JSON
   muster explain web --output json`,
-		Args: takes(0, 2, "at most a kind and a name"),
 		ValidArgsFunction: func(command *cobra.Command, args []string, so string) ([]string, cobra.ShellCompDirective) {
 			among := explained()
 			if len(args) == 0 {
@@ -101,7 +103,7 @@ func (e *explainer) run(ctx context.Context, args []string) error {
 		return fmt.Errorf("--output %s: use json, or leave the flag out", e.format)
 	}
 	if e.full && (e.format != "" || len(args) == 0) {
-		return usageError{errors.New("--full needs one object, and text output")}
+		return usageError{errors.New("--full needs a name, and text output")}
 	}
 	if e.member != "" && (e.format != "" || len(args) == 0) {
 		return errors.New("--member-context needs one member, and text output")
@@ -110,24 +112,46 @@ func (e *explainer) run(ctx context.Context, args []string) error {
 		problems, err := e.fleet(ctx)
 		return e.verdict(problems, err)
 	}
-	subject, c, err := e.subject(ctx, lookedFor{"muster explain", explained()}, args)
+	subjects, c, err := e.subjects(ctx, lookedFor{"muster explain", explained()}, args)
 	if err != nil {
 		return err
 	}
-	related, unseen := view.Related(ctx, c, subject)
-	findings := explain.Of(append([]client.Object{subject}, related...)...)
-	problems := slices.ContainsFunc(findings, func(f explain.Finding) bool { return !f.Aside })
-	if e.format == "json" {
-		return e.verdict(problems, e.printJSON(findings, unseen))
+	if e.member != "" && len(subjects) > 1 {
+		return errors.New("--member-context needs one member, and text output")
 	}
-	err = e.print(subject, findings, unseen)
-	if err == nil && e.full {
-		err = e.printRest(ctx, c, subject)
+	return e.each(ctx, c, subjects)
+}
+
+// each explains objects one after the other.
+func (e *explainer) each(ctx context.Context, c client.Client, subjects []client.Object) error {
+	var reported []explain.Finding
+	var notChecked []error
+	for i, subject := range subjects {
+		related, unseen := view.Related(ctx, c, subject)
+		findings := explain.Of(append([]client.Object{subject}, related...)...)
+		reported, notChecked = append(reported, findings...), append(notChecked, unseen...)
+		if e.format == "json" {
+			continue
+		}
+		if i > 0 {
+			fmt.Fprintln(e.Out)
+		}
+		err := e.print(subject, findings, unseen)
+		if err == nil && e.full {
+			err = e.printRest(ctx, c, subject)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	if err != nil || e.member == "" {
-		return e.verdict(problems, err)
+	problems := slices.ContainsFunc(reported, func(f explain.Finding) bool { return !f.Aside })
+	switch {
+	case e.format == "json":
+		return e.verdict(problems, e.printJSON(reported, notChecked))
+	case e.member != "":
+		return e.verdict(problems, e.onMember(ctx))
 	}
-	return e.verdict(problems, e.onMember(ctx))
+	return e.verdict(problems, nil)
 }
 
 // verdict returns the error of a command. With --exit-code, problems are an error.
@@ -223,14 +247,20 @@ func (e *explainer) print(subject client.Object, findings []explain.Finding, uns
 	if !wrong {
 		p.line("%s", view.NoProblems)
 	}
-	shown := findings
+	alike := explain.Alike(findings)
+	shown := alike
 	if !e.full {
-		shown = findings[:min(shownFindings, len(findings))]
+		shown = alike[:min(shownFindings, len(alike))]
 	}
+	advised := map[string]bool{}
 	for _, f := range shown {
+		if advised[f.Remedy] {
+			f.Means, f.Remedy, f.OnHub, f.OnMember = "", "", nil, nil
+		}
+		advised[f.Remedy] = true
 		p.finding(f, f.Object() != e.title(subject))
 	}
-	if more := len(findings) - len(shown); more > 0 {
+	if more := len(alike) - len(shown); more > 0 {
 		p.line("")
 		p.line("These are not all of the %d findings: use --output json for the full list.", len(findings))
 	}

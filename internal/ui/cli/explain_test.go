@@ -96,6 +96,7 @@ func TestExplainSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 		"ReleaseConflict, of BundleDeployment "+naming.MemberNamespace("team-b", "web")+"/shop")
 	admin.says("explain request-1", "ClusterRegistration team-a/request-1 is Denied.\n", "TokenExpired, for ")
 	admin.says("explain edge", "MemberCluster edge is New.\n", "NotObserved\n", "the hub is not running, or no replica leads")
+	admin.says("explain bundle/team-b/shop edge", "Bundle team-b/shop is ", "\n\nMemberCluster edge is New.\n")
 	admin.says("explain", "3 of 3 members have problems.\n", "ErrApplied, 1 Cluster: team-b/web\n  team-b/web: ErrApplied(1) [Bundle shop]\n",
 		"NotObserved, 1 MemberCluster: edge\n", "WaitCheckIn, 1 Cluster: team-a/web\n")
 	admin.says("explain -n team-a", "1 of 1 members have problems.\n")

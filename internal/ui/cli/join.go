@@ -282,7 +282,7 @@ func (j *joiner) failed(ctx context.Context, unseen error, cluster *checked, age
 	defer cancel()
 	findings := explain.Of(objects...)
 	for _, f := range findings[:min(shownFindings, len(findings))] {
-		j.progress.finding(f, true)
+		j.progress.finding(explain.Same{Finding: f}, true)
 	}
 	if says := cluster.agentSays(ctx, agent); says != "" {
 		j.progress.line("Status of the agent: %s", says)

@@ -62,6 +62,33 @@ func (h *access) subject(ctx context.Context, looked lookedFor, args []string) (
 	return o, c, err
 }
 
+// subjects returns the objects for the arguments: names, or a kind and names.
+func (h *access) subjects(ctx context.Context, looked lookedFor, args []string) ([]client.Object, client.Client, error) {
+	if _, known := kindOf(args[0]); known && len(args) > 1 {
+		k, err := looked.named(args[0])
+		if err != nil {
+			return nil, nil, err
+		}
+		looked.among, args = []kind{k}, args[1:]
+	}
+	c, server, err := h.client()
+	if err != nil {
+		return nil, nil, err
+	}
+	var objects []client.Object
+	for i, name := range args {
+		o, err := h.lookUpQualified(ctx, c, server, looked, name)
+		if _, unknown := looked.named(name); err != nil && unknown != nil && i == 0 && len(args) > 1 && !strings.Contains(name, "/") {
+			return nil, nil, fmt.Errorf("%w; %w", err, unknown) // a misspelled kind before a name
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		objects = append(objects, o)
+	}
+	return objects, c, nil
+}
+
 // lookUpQualified finds the object of a name that may begin with its kind, as in
 // cluster/clusters/web. A workspace with the name of a kind comes first.
 func (h *access) lookUpQualified(ctx context.Context, c client.Client, server string, looked lookedFor, name string) (

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/printers"
 
+	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/rollout"
 	"github.com/muster-fleet/muster/internal/ui/explain"
 	"github.com/muster-fleet/muster/internal/ui/view"
@@ -107,7 +108,7 @@ func (p *progress) hindrance(what string, cause *rollout.Cause) {
 }
 
 // finding prints a finding, with the name of its object if named.
-func (p *prose) finding(f explain.Finding, named bool) {
+func (p *prose) finding(f explain.Same, named bool) {
 	p.line("")
 	var words []string
 	if f.Reason != "" {
@@ -116,7 +117,7 @@ func (p *prose) finding(f explain.Finding, named bool) {
 		words = append(words, "To know")
 	}
 	if named {
-		words = append(words, "of "+f.Object())
+		words = append(words, "of "+kube.JoinNames([]string{f.Object()}, 1+f.Others))
 	}
 	if !f.Since.IsZero() {
 		words = append(words, "for "+view.Since(f.Since, time.Now()))
@@ -126,7 +127,7 @@ func (p *prose) finding(f explain.Finding, named bool) {
 		text += ": " + said
 	}
 	p.paragraph(2, "%s", text)
-	p.advice(f, "")
+	p.advice(f.Finding, "")
 }
 
 // advice prints the meaning and the remedy of a finding. The commands are for one member, named

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"strings"
 
@@ -20,20 +21,20 @@ func newTree(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	t := &tree{IOStreams: streams, access: h}
 	looked := lookedFor{"muster tree", kindsNamed("members")}
 	command := &cobra.Command{
-		Use:   "tree [clusters|memberclusters] NAME",
+		Use:   "tree [clusters|memberclusters] NAME...",
 		Short: "Show the objects of a member as a tree",
 		Long: `Show a member and its objects on the hub as a tree, each with its state. The objects are
 the member namespace, the identity of the agent, the report, the heartbeat and the deliveries.
 The tree also names missing objects, and objects that you may not read.`,
 		Example: `  muster tree clusters/web
   muster tree edge-1`,
-		Args: takes(1, 2, "the name of a member"),
+		Args: takes(1, 0, "the name of a member"),
 		RunE: func(command *cobra.Command, args []string) error {
-			o, c, err := h.subject(command.Context(), looked, args)
-			if err != nil {
-				return err
+			members, c, err := h.subjects(command.Context(), looked, args)
+			for _, o := range members {
+				err = errors.Join(err, t.print(view.Tree(command.Context(), c, o)))
 			}
-			return t.print(view.Tree(command.Context(), c, o))
+			return err
 		},
 	}
 	command.ValidArgsFunction = h.completeNames(looked)

@@ -80,6 +80,31 @@ func Of(objects ...client.Object) []Finding {
 	})
 }
 
+// Same is one finding of several objects, such as the deployments of a Bundle.
+type Same struct {
+	// Finding is the finding of the first object.
+	Finding
+	// Others is the number of further objects.
+	Others int
+}
+
+// Alike joins findings with the same condition, reason and message of objects of one kind, in the
+// order of the first ones.
+func Alike(findings []Finding) []Same {
+	var groups []Same
+	places := map[Problem]int{}
+	for _, f := range findings {
+		key := Problem{Kind: f.Kind, Condition: f.Condition, Reason: f.Reason, Message: f.Message}
+		if i, found := places[key]; found && f.Message != "" {
+			groups[i].Others++
+			continue
+		}
+		places[key] = len(groups)
+		groups = append(groups, Same{Finding: f})
+	}
+	return groups
+}
+
 // AgentRemedy returns the remedy for a state in an agent's own report; empty if none is needed.
 func AgentRemedy(state string) string {
 	if found := find(Problem{Kind: kindAgent, Reason: state}); !found.Aside {

@@ -47,7 +47,7 @@ Replace ` + "`<namespace>` and `<pod>`" + ` with the namespace and name of the P
 			c.write(&page)
 		}
 	}
-	writeWorkloads(&page)
+	writeWords(&page)
 	_, err := io.WriteString(w, page.String())
 	return err
 }

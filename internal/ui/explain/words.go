@@ -9,8 +9,8 @@ import (
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
-// workloadCause explains words of Kubernetes in the message about an unready object.
-type workloadCause struct {
+// wordCause explains words of Kubernetes in the message about an object.
+type wordCause struct {
 	words         []string
 	means, remedy string
 	onMember      []string
@@ -24,8 +24,14 @@ const (
 // notReady has the reasons of applied but unready objects.
 var notReady = []string{string(fleet.StateNotReady), reasons.ManifestNotAvailableYet, reasons.ManifestFailed}
 
+// notDeployed has the reasons of objects that the API server of the member does not accept.
+var notDeployed = []string{
+	reasons.Error, reasons.DeployFailed, reasons.CorrectionFailed, string(fleet.StateErrApplied), reasons.ManifestNotApplied,
+	"ManifestApplyFailed",
+}
+
 // workloadCauses are in the order of the search: the more exact words first.
-var workloadCauses = []workloadCause{
+var workloadCauses = []wordCause{
 	{
 		words: []string{
 			"ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable",
@@ -90,12 +96,68 @@ var workloadCauses = []workloadCause{
 	},
 }
 
-// refined returns the cause for the words of Kubernetes in the message about an unready object.
+// refusalCauses are in the order of the search: the more exact words first.
+var refusalCauses = []wordCause{
+	{
+		words: []string{"no matches for kind"},
+		means: "The member does not serve the API version of an object in the message.",
+		remedy: "For a kind of Kubernetes, use a version that the member serves. For a custom kind, deliver its " +
+			"CustomResourceDefinition first, for example with another Bundle in dependsOn.",
+		onMember: []string{"kubectl api-resources"},
+	},
+	{
+		words: []string{"field is immutable", "is immutable after creation", "updates to statefulset spec for fields other than"},
+		means: "A change concerns a field that Kubernetes never changes in an existing object.",
+		remedy: "Restore the field, or give the object a new name. If the object may be interrupted, delete it on the member: the " +
+			"agent then creates it with the new value.",
+		onMember: []string{memberEvents},
+	},
+	{
+		words:    []string{"field not declared in schema", "unknown field ", "failed to create typed patch object", "cannot unmarshal "},
+		means:    "A manifest has a field unknown to the API server of the member, or a value of another type.",
+		remedy:   "Correct the field in the message. A later version of Kubernetes, or of the CustomResourceDefinition, may have it.",
+		onMember: []string{"kubectl explain KIND.spec --recursive"},
+	},
+	{
+		words: []string{"failed calling webhook", "failed to call webhook"},
+		means: "An admission webhook on the member does not answer, so its API server refuses the object.",
+		remedy: "Repair the webhook in the message: its Pods, Service and certificate. If its program is gone, delete its " +
+			"configuration.",
+		onMember: []string{"kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"},
+	},
+	{
+		words:    []string{"denied the request", "ValidatingAdmissionPolicy ", "violates PodSecurity"},
+		means:    "A policy of the member refuses an object.",
+		remedy:   "Change the object as the message says, or ask the owner of the policy for an exception.",
+		onMember: []string{"kubectl get validatingwebhookconfigurations,validatingadmissionpolicies"},
+	},
+	{
+		words:    []string{"exceeded quota"},
+		means:    "A ResourceQuota of the namespace on the member refuses an object.",
+		remedy:   "Raise the quota, or delete objects that count towards it.",
+		onMember: []string{"kubectl get resourcequotas -A"},
+	},
+	{
+		words: []string{
+			"cannot get resource", "cannot list resource", "cannot create resource", "cannot patch resource", "cannot update resource",
+			"attempting to grant RBAC permissions not currently held",
+		},
+		means:    "The account of the delivery lacks a right on the member.",
+		remedy:   "Grant the account in the message this right there, or choose another account with serviceAccount.",
+		onMember: []string{"kubectl auth can-i --list --as system:serviceaccount:<namespace>:<account>"},
+	},
+}
+
+// refined returns the cause for the words of Kubernetes in the message about an object.
 func (c cause) refined(p Problem) cause {
-	if !slices.Contains(notReady, p.Reason) {
-		return c
+	var causes []wordCause
+	switch {
+	case slices.Contains(notReady, p.Reason):
+		causes = workloadCauses
+	case slices.Contains(notDeployed, p.Reason):
+		causes = refusalCauses
 	}
-	for _, w := range workloadCauses {
+	for _, w := range causes {
 		if slices.ContainsFunc(w.words, func(word string) bool { return strings.Contains(p.Message, word) }) {
 			c.means, c.remedy, c.onHub, c.onMember = w.means, w.remedy, nil, w.onMember
 			return c
@@ -104,11 +166,18 @@ func (c cause) refined(p Problem) cause {
 	return c
 }
 
-// writeWorkloads writes the causes by words of Kubernetes.
-func writeWorkloads(page *strings.Builder) {
+// writeWords writes the causes by words of Kubernetes.
+func writeWords(page *strings.Builder) {
 	page.WriteString("\n## Objects that are not ready\n\n" +
 		"The message of NotReady, ManifestNotAvailableYet and ManifestFailed has the cause in the words of Kubernetes.\n")
-	for _, w := range workloadCauses {
+	writeWordCauses(page, workloadCauses)
+	page.WriteString("\n## Objects that a member refuses\n\n" +
+		"The message of DeployFailed, ErrApplied and ManifestApplyFailed has the cause in the words of Kubernetes.\n")
+	writeWordCauses(page, refusalCauses)
+}
+
+func writeWordCauses(page *strings.Builder, causes []wordCause) {
+	for _, w := range causes {
 		var words []string
 		for _, word := range w.words {
 			words = append(words, strings.TrimRight(word, ": "))

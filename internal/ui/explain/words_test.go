@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -30,6 +31,42 @@ func TestAnObjectThatIsNotReadyIsExplainedByTheWordsOfKubernetes(t *testing.T) {
 		if len(found) != 1 || !strings.Contains(found[0].Means, want) || strings.Contains(found[0].Means, "Helm") || found[0].Remedy == "" {
 			t.Errorf("%s: %+v", message, found)
 		}
+	}
+}
+
+func TestARefusedObjectIsExplainedByTheWordsOfKubernetes(t *testing.T) {
+	for message, want := range map[string]string{
+		`no matches for kind "PodDisruptionBudget" in version "policy/v1beta1"`:                       "does not serve the API version",
+		`Secret "typed" is invalid: type: Invalid value: "x": field is immutable`:                     "never changes",
+		`spec: Forbidden: updates to statefulset spec for fields other than`:                          "never changes",
+		"failed to create typed patch object (shop/web): .spec.replica: field not declared in schema": "unknown to the API server",
+		`failed calling webhook "v.example.com": Post "https://x": no endpoints available`:            "does not answer",
+		`admission webhook "v.example.com" denied the request: no latest tag`:                         "A policy of the member",
+		`pods "web" is forbidden: violates PodSecurity "restricted:latest": privileged`:               "A policy of the member",
+		`pods "web" is forbidden: exceeded quota: q`:                                                  "ResourceQuota",
+		`User "system:serviceaccount:shop:web" cannot create resource "configmaps" in API group ""`:   "lacks a right",
+		"timed out": "Helm cannot install",
+	} {
+		deployment := &fleet.BundleDeployment{ObjectMeta: named, Status: fleet.BundleDeploymentStatus{Conditions: []fleet.Condition{
+			{Type: "Deployed", Status: "False", Reason: "DeployFailed", Message: message},
+		}}}
+		found := Of(deployment)
+		if len(found) != 1 || !strings.Contains(found[0].Means, want) || found[0].Remedy == "" {
+			t.Errorf("%s: %+v", message, found)
+		}
+	}
+}
+
+// TestEqualFindingsOfDeploymentsAreShownOnce has a Bundle with one cause on two members, and
+// another one on a third.
+func TestEqualFindingsOfDeploymentsAreShownOnce(t *testing.T) {
+	finding := func(name, message string) Finding {
+		return Finding{Problem: Problem{Kind: kindBundleDeployment, Namespace: name, Name: "web", Reason: "DeployFailed", Message: message}}
+	}
+	got := Alike([]Finding{finding("a", "x"), finding("b", "y"), finding("c", "x"), finding("d", ""), finding("e", "")})
+	want := []Same{{finding("a", "x"), 1}, {finding("b", "y"), 0}, {finding("d", ""), 0}, {finding("e", ""), 0}}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Finding{})); diff != "" {
+		t.Error(diff)
 	}
 }
 
