@@ -36,8 +36,8 @@ func (f fixture) peakMemory(process *testkube.Program) int {
 	return kilobytes >> 10
 }
 
-// TestRepositoriesOfExtremeSizeHarmNoOther has files and bytes without end, and servers that never
-// finish. Making five gigabytes of zeros takes half a minute.
+// TestRepositoriesOfExtremeSizeHarmNoOther has files and bytes without end, and more servers that
+// never finish than the program reads at once. The servers are of one workspace. Making five gigabytes of zeros takes half a minute.
 func TestRepositoriesOfExtremeSizeHarmNoOther(t *testing.T) {
 	f := newAlone(t, "")
 	process := f.gitOpsProgram()
@@ -46,7 +46,9 @@ func TestRepositoriesOfExtremeSizeHarmNoOther(t *testing.T) {
 		f.gitRepo(name, address, ca, edit...)
 	}
 
-	for name := range map[string]bool{"hangs-a": true, "hangs-b": true, "hangs-c": true} {
+	tenant := f.neighbour()
+	for i := range 6 {
+		name := fmt.Sprintf("hangs-%d", i)
 		source := testgit.New(t, name+".git")
 		source.Write(map[string]string{"a.yaml": gitConfigMap("one")})
 		source.Push("main")
@@ -61,7 +63,7 @@ func TestRepositoriesOfExtremeSizeHarmNoOther(t *testing.T) {
 			<-request.Context().Done() // the program gives up, or the test ends
 		})
 		t.Cleanup(server.CloseClientConnections)
-		f.gitRepo(name, address, ca)
+		tenant.gitRepo(name, address, ca)
 	}
 
 	zeros := testgit.New(t, "zeros.git")
@@ -92,6 +94,7 @@ func TestRepositoriesOfExtremeSizeHarmNoOther(t *testing.T) {
 	commit = plain.Push("main")
 	made("plain", plain)
 	f.atCommit("plain", commit)
+	tenant.gitRepoSays("hangs-0", "Ready", "CommitUnreadable", "the server has sent nothing for 1m0s")
 	if peak := f.peakMemory(process); peak > 512 {
 		t.Errorf("the program had %d MiB, and its Pod may have 512", peak)
 	} else {

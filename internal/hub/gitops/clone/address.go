@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -18,8 +19,16 @@ import (
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 )
 
-// dialTimeout bounds the connection to a server.
-const dialTimeout = 10 * time.Second
+const (
+	// dialTimeout bounds the connection to a server.
+	dialTimeout = 10 * time.Second
+	// silence is the longest time for a server to send nothing. Git's servers send a byte every five
+	// seconds while they prepare a pack.
+	silence = time.Minute
+)
+
+// errSilent is the error for a server that sends nothing.
+var errSilent = fmt.Errorf("the server has sent nothing for %s", silence)
 
 // errLocal refuses addresses of the machine or the network of the hub.
 var errLocal = errors.New("its address is loopback, link-local, multicast or unspecified, where no repository is")
@@ -73,8 +82,30 @@ func (d Dialer) Install() {
 // Transport returns a transport with connections by the dialer.
 func (d Dialer) Transport() *http.Transport {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.DialContext = (&net.Dialer{Timeout: dialTimeout, Control: d.control}).DialContext
+	dialer := &net.Dialer{Timeout: dialTimeout, Control: d.control}
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dialer.DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &impatient{conn}, nil
+	}
 	return transport
+}
+
+// impatient is a connection that ends when the server sends nothing for silence.
+type impatient struct{ net.Conn }
+
+// Read gives the server time for its next bytes.
+func (i *impatient) Read(p []byte) (int, error) {
+	if err := i.SetReadDeadline(time.Now().Add(silence)); err != nil {
+		return 0, err
+	}
+	n, err := i.Conn.Read(p)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = errSilent
+	}
+	return n, err
 }
 
 func (d Dialer) control(_, address string, _ syscall.RawConn) error {

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
@@ -46,7 +48,11 @@ func (r *reconciliation) act(ctx context.Context) error {
 	announced := r.announced()
 	looks := announced || due(r.seen, r.repo, r.Clock.Now())
 	if looks {
-		if err := r.look(ctx); err != nil {
+		if r.waits = !r.lookShares.enter(r.key()); r.waits {
+			return nil
+		}
+		err := r.look(ctx)
+		if r.lookShares.leave(r.key()); err != nil {
 			return err
 		}
 	}
@@ -70,6 +76,10 @@ func (r *reconciliation) act(ctx context.Context) error {
 		r.Problem, r.Again = r.seen.problem, r.seen.again
 		return nil
 	}
+	if r.waits = !r.readShares.enter(r.key()); r.waits {
+		return nil
+	}
+	defer r.readShares.leave(r.key())
 	if err := r.announce(ctx); err != nil {
 		return err
 	}
@@ -84,6 +94,8 @@ func (r *reconciliation) act(ctx context.Context) error {
 	r.remember(read)
 	return nil
 }
+
+func (r *reconciliation) key() types.NamespacedName { return client.ObjectKeyFromObject(r.repo) }
 
 // remember notes the attempt to read a commit. After each failure, the next attempt waits longer.
 // After a success, the cache gets time to show the Bundles.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/chartfetch"
@@ -34,6 +35,8 @@ const (
 	// looks is the maximum number of repositories at work at once, reads the maximum number of commits
 	// read at once.
 	looks, reads = 20, 4
+	// looksShare and readsShare are the parts of them for one workspace.
+	looksShare, readsShare = looks / 2, reads - 1
 	// lookTimeout and readTimeout bound the time for one repository.
 	lookTimeout, readTimeout = 30 * time.Second, 5 * time.Minute
 )
@@ -66,13 +69,15 @@ type Controller struct {
 	Deps
 	// reading limits the commits read at once.
 	reading chan struct{}
+	// lookShares and readShares divide the servers and the commits at work among the workspaces.
+	lookShares, readShares *shares
 	// polled holds the state of each repository, by the UID of its GitRepo.
 	polled kube.Memory[types.UID, *seen]
 }
 
 // New returns the controller.
 func New(deps Deps) *Controller {
-	return &Controller{Deps: deps, reading: make(chan struct{}, reads)}
+	return &Controller{Deps: deps, reading: make(chan struct{}, reads), lookShares: newShares(looksShare), readShares: newShares(readsShare)}
 }
 
 // Register adds the controller to a manager.
@@ -83,12 +88,16 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		Owns(&fleet.Bundle{}).
 		Watches(&fleet.Policy{}, sameNamespace).
 		Watches(&fleet.GitRepoRestriction{}, sameNamespace).
+		WatchesRawSource(source.Func(c.lookShares.start)).
+		WatchesRawSource(source.Func(c.readShares.start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: looks}).
 		Complete(hubcontroller.RetryConflicts(c.Recorder, c))
 }
 
 // Reconcile looks at a repository if it is time to, reads a new commit, and writes the status.
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	defer c.lookShares.passOn(request.NamespacedName)
+	defer c.readShares.passOn(request.NamespacedName)
 	repo := &fleet.GitRepo{}
 	found, err := anyform.Read(ctx, c.Client, request.NamespacedName, repo, reasons.GitRepoInvalid, c.Clock.Now())
 	if !repo.DeletionTimestamp.IsZero() {
@@ -107,6 +116,9 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.act(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
+	if r.waits {
+		return reconcile.Result{}, nil // shares enqueue it
+	}
 	if r.AwaitsGrant(c.Clock.Since(repo.CreationTimestamp.Time)) {
 		return reconcile.Result{RequeueAfter: r.Problem.Again}, nil
 	}
@@ -124,6 +136,8 @@ type reconciliation struct {
 	policies     policy.Rules
 	source       *clone.Repository
 	seen         *seen
+	// waits: the workspace has no free place for this turn.
+	waits bool
 	ownbundle.Turn
 }
 
