@@ -36,8 +36,9 @@ func (f fixture) peakMemory(process *testkube.Program) int {
 	return kilobytes >> 10
 }
 
-// TestRepositoriesOfExtremeSizeHarmNoOther has files and bytes without end, and more servers that
-// never finish than the program reads at once. The servers are of one workspace. Making five gigabytes of zeros takes half a minute.
+// TestRepositoriesOfExtremeSizeHarmNoOther has files and bytes without end. More servers of one
+// workspace than the program reads at once never finish. Making five gigabytes of zeros takes half
+// a minute.
 func TestRepositoriesOfExtremeSizeHarmNoOther(t *testing.T) {
 	f := newAlone(t, "")
 	process := f.gitOpsProgram()

@@ -9,11 +9,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// shares limit the servers and the commits of one workspace at work at once. The servers of a tenant
-// that never answer then leave a part of the program to all others.
+// shares limit the servers and the commits of one workspace at work at once. The servers of a
+// tenant that never answer then leave a part of the program to all others.
 //
-// A GitRepo without a place does not hold a worker: it waits in a list, and shares enqueues it when
-// a place of its workspace is free.
+// A GitRepo without a place does not hold a worker: it waits in a list, and shares enqueues it
+// when a place of its workspace is free.
 type shares struct {
 	limit int
 
@@ -27,7 +27,9 @@ type shares struct {
 }
 
 func newShares(limit int) *shares {
-	return &shares{limit: limit, used: map[string]int{}, waiting: map[string][]types.NamespacedName{}, woken: map[types.NamespacedName]bool{}}
+	return &shares{
+		limit: limit, used: map[string]int{}, waiting: map[string][]types.NamespacedName{}, woken: map[types.NamespacedName]bool{},
+	}
 }
 
 // start takes the queue of the controller.
@@ -38,8 +40,8 @@ func (s *shares) start(_ context.Context, queue workqueue.TypedRateLimitingInter
 	return nil
 }
 
-// enter takes a place for a GitRepo, and reports whether there was one. Without a place, the GitRepo
-// waits.
+// enter takes a place for a GitRepo, and reports whether there was one. Without a place, the
+// GitRepo waits.
 func (s *shares) enter(repo types.NamespacedName) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
