@@ -12,8 +12,8 @@ import (
 // shares limit the servers and the commits of one workspace at work at once. The servers of a
 // tenant that never answer then leave a part of the program to all others.
 //
-// A GitRepo without a place does not hold a worker: it waits in a list, and shares enqueues it
-// when a place of its workspace is free.
+// A GitRepo without a place holds no worker. It waits in a list, and is enqueued when a place of
+// its workspace is free.
 type shares struct {
 	limit int
 
