@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -40,18 +41,16 @@ func TestAnswerIsTakenOffTheRequestAfterTheFirstBeat(t *testing.T) {
 	})
 }
 
-// legacyAnswer waits until a legacy request is granted, and returns what answers it.
-func (f fixture) legacyAnswer(r *fleet.ClusterRegistration) []client.Object {
+// legacyAnswer waits until a legacy request is granted, and returns its answer.
+func (f fixture) legacyAnswer(r *fleet.ClusterRegistration) *corev1.Secret {
 	f.t.Helper()
 	f.untilState(r, fleet.RegistrationGranted, "Granted")
-	meta := metav1.ObjectMeta{
-		Namespace: naming.RegistrationNamespace(naming.SystemNamespace), Name: naming.CredentialSecret(r.Spec.ClientID, r.Spec.ClientRandom),
+	answer := &corev1.Secret{}
+	f.check(f.get(answer, naming.RegistrationNamespace(naming.SystemNamespace), naming.CredentialSecret(r.Spec.ClientID, r.Spec.ClientRandom)))
+	if _, names := f.answerRights(); !slices.Contains(names, answer.Name) {
+		f.t.Errorf("readable are %q, without %s", names, answer.Name)
 	}
-	objects := []client.Object{&corev1.Secret{ObjectMeta: meta}, &rbacv1.Role{ObjectMeta: meta}, &rbacv1.RoleBinding{ObjectMeta: meta}}
-	for _, o := range objects {
-		f.check(f.get(o, meta.Namespace, meta.Name))
-	}
-	return objects
+	return answer
 }
 
 // TestTheRightToReadAnAnswerThatWasNeverWrittenGoesWithItsRequest writes what a hub has written
@@ -96,11 +95,10 @@ func TestAnswerOfALegacyAgentGoesWithItsClusterOrItsRequest(t *testing.T) {
 			f.t = t
 			random := naming.SafeConcat(f.workspace, name[:10])
 			r := f.mustAsk(values, fleet.ClusterRegistrationSpec{ClientID: random, ClientRandom: random})
-			objects := f.legacyAnswer(&r)
+			answer := f.legacyAnswer(&r)
 			f.check(f.Delete(context.Background(), remove(&r)))
-			for _, o := range objects {
-				f.eventually(fmt.Sprintf("%T is gone", o), func() error { return gone(f.Get(context.Background(), client.ObjectKeyFromObject(o), o)) })
-			}
+			f.eventually("the answer is gone", func() error { return gone(f.Get(context.Background(), client.ObjectKeyFromObject(answer), answer)) })
+			f.eventually("nothing is readable", f.namesAre())
 			f.eventually("the request is gone", func() error { return gone(f.Get(context.Background(), client.ObjectKeyFromObject(&r), &r)) })
 		})
 	}

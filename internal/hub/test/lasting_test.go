@@ -24,7 +24,7 @@ import (
 func (f fixture) legacyToken(values map[string]string, clientID string) (credential.Claims, client.Client) {
 	f.t.Helper()
 	r := f.mustAsk(values, fleet.ClusterRegistrationSpec{ClientID: clientID, ClientRandom: f.workspace + clientID})
-	answer := f.legacyAnswer(&r)[0].(*corev1.Secret)
+	answer := f.legacyAnswer(&r)
 	claims, err := credential.ReadClaims(string(answer.Data["token"]))
 	f.check(err)
 	return claims, f.as(string(answer.Data["token"]))
@@ -86,7 +86,7 @@ func TestTheCredentialOfALegacyAgentEndsWhenAnotherRegistersOrTheClusterIsRevoke
 	values := f.stampingToken("for-web", fleet.ClusterRegistrationTokenSpec{ClusterName: "web"})
 	first, before := f.legacyToken(values, "web")
 	r := f.mustAsk(values, fleet.ClusterRegistrationSpec{ClientID: "web", ClientRandom: f.workspace + "again"})
-	answer := f.legacyAnswer(&r)[0].(*corev1.Secret)
+	answer := f.legacyAnswer(&r)
 	f.rejected("the credential before is refused", before, first.Namespace)
 	second, err := credential.ReadClaims(string(answer.Data["token"]))
 	f.check(err)

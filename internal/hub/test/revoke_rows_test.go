@@ -41,11 +41,11 @@ func TestRevokingWithdrawsWhatIsInFlight(t *testing.T) {
 	var asked fleet.ClusterRegistrationList
 	f.check(f.List(ctx, &asked, client.InNamespace(f.workspace)))
 	requests := map[string]*fleet.ClusterRegistration{}
-	var answers []client.Object
+	var answer *corev1.Secret
 	for i := range asked.Items {
 		r := &asked.Items[i]
 		if requests[r.Name] = r; r.Spec.ClientID == "legacy" {
-			answers = f.legacyAnswer(r)
+			answer = f.legacyAnswer(r)
 		}
 	}
 	for _, id := range []string{"native", "legacy"} {
@@ -58,9 +58,8 @@ func TestRevokingWithdrawsWhatIsInFlight(t *testing.T) {
 			t.Errorf("request %s has the status %+v", r.Name, r.Status)
 		}
 	}
-	for _, o := range answers {
-		f.eventually(fmt.Sprintf("%T of the answer is gone", o), func() error { return gone(f.get(o, o.GetNamespace(), o.GetName())) })
-	}
+	f.eventually("the answer is gone", func() error { return gone(f.get(answer, answer.Namespace, answer.Name)) })
+	f.eventually("nothing is readable", f.namesAre())
 	namespace := legacy.answer["deploymentNamespace"]
 	for _, o := range []client.Object{&rbacv1.Role{}, &rbacv1.RoleBinding{}} {
 		if err := f.get(o, f.workspace, namespace); !apierrors.IsNotFound(err) {

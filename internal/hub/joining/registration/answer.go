@@ -24,12 +24,12 @@ import (
 // namespace and cannot own them.
 const annotationRequest = "muster/registration"
 
-// legacyAnswer returns the answer for polling upstream agents: the right to read a Secret, and the
-// Secret.
+// legacyAnswer returns the answer for polling upstream agents: the right to read a Secret, and last
+// the Secret.
 func (c *Controller) legacyAnswer(r *fleet.ClusterRegistration, tokenAccount string, answer credential.Answer) []client.Object {
 	secret := naming.CredentialSecret(r.Spec.ClientID, r.Spec.ClientRandom)
 	meta := metav1.ObjectMeta{
-		Name: secret, Namespace: naming.RegistrationNamespace(c.SystemNamespace),
+		Name: secret, Namespace: c.answersIn(),
 		Labels:      map[string]string{fleet.LabelManaged: "true"},
 		Annotations: map[string]string{annotationRequest: client.ObjectKeyFromObject(r).String()},
 	}
@@ -73,9 +73,15 @@ func (c *Controller) withdrawAnswer(ctx context.Context, r *fleet.ClusterRegistr
 		c.expected.Expect(client.ObjectKeyFromObject(after), after)
 	}
 	if len(r.Spec.AnswerKey) == 0 {
-		return 0, c.deleteAnswer(ctx, client.ObjectKeyFromObject(r), c.legacyAnswer(r, "", credential.Answer{})...)
+		if err := c.deleteAnswer(ctx, client.ObjectKeyFromObject(r), c.legacyAnswer(r, "", credential.Answer{})...); err != nil {
+			return 0, err
+		}
+		if !r.Status.Granted { // no killed hub has left more than a name without its Secret
+			return c.endReadingOf(ctx, client.ObjectKeyFromObject(r))
+		}
+		return c.endReading(ctx, r, c.answersIn(), naming.CredentialSecret(r.Spec.ClientID, r.Spec.ClientRandom))
 	}
-	return c.endReading(ctx, r)
+	return c.endReading(ctx, r, "", r.Name)
 }
 
 // deleteAnswer deletes the given objects if they are the answer to a request, or the right to read
@@ -119,7 +125,7 @@ func (c *Controller) deleteOrphans(ctx context.Context, request types.Namespaced
 
 // answersTo lists the existing objects of a legacy answer to a request.
 func (c *Controller) answersTo(ctx context.Context, request types.NamespacedName) (objects []metav1.PartialObjectMetadata, err error) {
-	namespace := client.InNamespace(naming.RegistrationNamespace(c.SystemNamespace))
+	namespace := client.InNamespace(c.answersIn())
 	for _, kind := range []schema.GroupVersionKind{
 		rbacv1.SchemeGroupVersion.WithKind("Role"), rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
 		corev1.SchemeGroupVersion.WithKind("Secret"),

@@ -134,6 +134,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		WatchesMetadata(&rbacv1.Role{}, controller.On(c.onRight)).
 		WatchesMetadata(&rbacv1.RoleBinding{}, controller.On(c.onRight)).
 		WatchesMetadata(&corev1.Namespace{}, controller.On(c.onMember)).
+		WatchesMetadata(&corev1.ServiceAccount{}, controller.OnDeleted(controller.On(c.onAccountGone))).
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), controller.On(c.onSettings))).
 		WithOptions(controller.Workers(workers)).
 		Complete(controller.RetryConflicts(c.Recorder, c))

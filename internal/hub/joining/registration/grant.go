@@ -110,7 +110,7 @@ func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o 
 	if o.native {
 		sealed, err = c.seal(ctx, r, account, answer)
 	} else {
-		err = kube.Ensure(ctx, c.Client, c.legacyAnswer(r, o.tokenAccount, answer)...)
+		err = c.writeLegacyAnswer(ctx, r, o.tokenAccount, c.legacyAnswer(r, o.tokenAccount, answer)...)
 	}
 	if err == nil {
 		err = c.auditGrant(ctx, r, o)
@@ -276,6 +276,11 @@ func answerLeft(r *fleet.ClusterRegistration, now time.Time) time.Duration {
 func (c *Controller) revokeGranted(ctx context.Context, r *fleet.ClusterRegistration) error {
 	if _, err := c.withdrawAnswer(ctx, r); err != nil { // the denial is readable again
 		return err
+	}
+	if len(r.Spec.AnswerKey) == 0 {
+		if err := c.endReadingNow(ctx, client.ObjectKeyFromObject(r)); err != nil {
+			return err
+		}
 	}
 	return c.report(ctx, r, observation{}, revoked(r.Namespace, r.Status.ClusterName), nil)
 }

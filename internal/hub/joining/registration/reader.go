@@ -3,7 +3,6 @@ package registration
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
@@ -28,14 +27,16 @@ const (
 	annotationReadable = "muster/readable-requests"
 )
 
-// reader is the right of one account to read its requests: a Role with their names, and its
-// RoleBinding. This process is their only writer.
+// reader is the right of one account to read its requests, or the Secrets with answers. It consists
+// of a Role with their names, and its RoleBinding. This process is their only writer.
 //
 // All requests waiting for the right at one time share a write. For each write of a Role, the API
 // server looks up all rights of the hub. The look-up costs more than the write itself.
 type reader struct {
 	deps    controller.Deps
 	account *metav1.PartialObjectMetadata
+	// answersIn is the namespace of the Secrets; "" for requests.
+	answersIn string
 
 	// writing is held during a read or a write of the Role.
 	writing sync.Mutex
@@ -56,16 +57,26 @@ type reader struct {
 type readers struct {
 	mu sync.Mutex
 	of map[types.NamespacedName]*reader
-	// ofRequest holds the readers of requests that may be readable.
-	ofRequest map[types.NamespacedName]*reader
+	// ofRequest holds what may be readable because of a request.
+	ofRequest map[types.NamespacedName]readable
+}
+
+// readable is the name of a request, or of the Secret with its answer, with the reader.
+type readable struct {
+	*reader
+	name string
 }
 
 func newReaders() *readers {
-	return &readers{of: map[types.NamespacedName]*reader{}, ofRequest: map[types.NamespacedName]*reader{}}
+	return &readers{of: map[types.NamespacedName]*reader{}, ofRequest: map[types.NamespacedName]readable{}}
 }
 
-// roleOf names the Role and the RoleBinding of an account.
-func roleOf(account types.NamespacedName) types.NamespacedName {
+// roleOf names the Role and the RoleBinding of an account, for requests or for answers in a
+// namespace.
+func roleOf(account types.NamespacedName, answersIn string) types.NamespacedName {
+	if answersIn != "" {
+		return types.NamespacedName{Namespace: answersIn, Name: naming.SafeConcat("registration", account.Namespace, account.Name)}
+	}
 	return types.NamespacedName{Namespace: account.Namespace, Name: naming.SafeConcat("registration", account.Name)}
 }
 
@@ -75,17 +86,17 @@ func (c *Controller) makeReadable(ctx context.Context, r *fleet.ClusterRegistrat
 	if !o.native || o.tokenAccount == "" {
 		return nil
 	}
-	reader, err := c.reader(ctx, types.NamespacedName{Namespace: r.Namespace, Name: o.tokenAccount})
+	reader, err := c.reader(ctx, types.NamespacedName{Namespace: r.Namespace, Name: o.tokenAccount}, "")
 	if err != nil || reader == nil {
 		return err
 	}
-	c.readers.note(client.ObjectKeyFromObject(r), reader)
+	c.readers.note(client.ObjectKeyFromObject(r), readable{reader, r.Name})
 	return reader.add(ctx, r.Name)
 }
 
-// endReading ends the right to read a request, and returns the time until it is removed. A killed
-// hub may have left the right.
-func (c *Controller) endReading(ctx context.Context, r *fleet.ClusterRegistration) (time.Duration, error) {
+// endReading ends the right to read a request or its answer, and returns the time until it is
+// removed. A killed hub may have left the right.
+func (c *Controller) endReading(ctx context.Context, r *fleet.ClusterRegistration, answersIn, name string) (time.Duration, error) {
 	account := accountOf(r)
 	if !reconnects(r) {
 		token, err := c.findToken(ctx, r)
@@ -95,63 +106,76 @@ func (c *Controller) endReading(ctx context.Context, r *fleet.ClusterRegistratio
 		account = naming.TokenServiceAccount(token.Name, string(token.UID))
 	}
 	key := types.NamespacedName{Namespace: r.Namespace, Name: account}
-	if readable, err := c.mayRead(ctx, key); err != nil || !readable {
+	if readable, err := c.mayRead(ctx, roleOf(key, answersIn)); err != nil || !readable {
 		return 0, err
 	}
-	reader, err := c.reader(ctx, key)
+	reader, err := c.reader(ctx, key, answersIn)
 	if err != nil || reader == nil {
 		return 0, err
 	}
-	c.readers.note(client.ObjectKeyFromObject(r), reader)
+	c.readers.note(client.ObjectKeyFromObject(r), readable{reader, name})
 	return c.endReadingOf(ctx, client.ObjectKeyFromObject(r))
 }
 
 // endReadingOf ends the right to read a request, also of a deleted one.
 func (c *Controller) endReadingOf(ctx context.Context, request types.NamespacedName) (time.Duration, error) {
 	c.readers.mu.Lock()
-	reader := c.readers.ofRequest[request]
+	found := c.readers.ofRequest[request]
 	c.readers.mu.Unlock()
-	if reader == nil {
+	if found.reader == nil {
 		return 0, nil
 	}
-	wait, err := reader.end(ctx, request.Name)
+	wait, err := found.end(ctx, found.name)
 	if wait == 0 && err == nil {
-		c.readers.note(request, nil)
+		c.readers.note(request, readable{})
 	}
 	return wait, err
 }
 
-// reader returns the reader of an account; nil if there is no such account.
-func (c *Controller) reader(ctx context.Context, account types.NamespacedName) (*reader, error) {
+// reader returns the reader of an account, for requests or for answers in a namespace. It is nil if
+// there is no such account.
+func (c *Controller) reader(ctx context.Context, account types.NamespacedName, answersIn string) (*reader, error) {
+	role := roleOf(account, answersIn)
 	c.readers.mu.Lock()
-	found := c.readers.of[roleOf(account)]
+	found := c.readers.of[role]
 	c.readers.mu.Unlock()
 	if found != nil {
 		return found, nil
 	}
+	have, err := c.tokenAccount(ctx, account)
+	if err != nil || have == nil {
+		return nil, err
+	}
+	c.readers.mu.Lock()
+	defer c.readers.mu.Unlock()
+	if c.readers.of[role] == nil {
+		c.readers.of[role] = &reader{
+			deps: c.Deps.Deps, account: have, answersIn: answersIn, waiting: sets.New[string](), ended: sets.New[string](),
+		}
+	}
+	return c.readers.of[role], nil
+}
+
+// tokenAccount returns the metadata of an account; nil if there is none.
+func (c *Controller) tokenAccount(ctx context.Context, key types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
 	have := kube.CoreMetadata("ServiceAccount")
-	err := c.Client.Get(ctx, account, have)
+	err := c.Client.Get(ctx, key, have)
 	if apierrors.IsNotFound(err) { // the cache may lag behind
-		err = c.Live.Get(ctx, account, have)
+		err = c.Live.Get(ctx, key, have)
 	}
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	} else if err != nil {
-		return nil, fmt.Errorf("reading ServiceAccount %s: %w", account, err)
+		return nil, fmt.Errorf("reading ServiceAccount %s: %w", key, err)
 	}
-	c.readers.mu.Lock()
-	defer c.readers.mu.Unlock()
-	if c.readers.of[roleOf(account)] == nil {
-		c.readers.of[roleOf(account)] = &reader{deps: c.Deps.Deps, account: have, waiting: sets.New[string](), ended: sets.New[string]()}
-	}
-	return c.readers.of[roleOf(account)], nil
+	return have, nil
 }
 
-// note stores the reader of a request; nil removes it.
-func (r *readers) note(request types.NamespacedName, of *reader) {
+// note stores what is readable because of a request; without a reader it removes the entry.
+func (r *readers) note(request types.NamespacedName, of readable) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if of == nil {
+	if of.reader == nil {
 		delete(r.ofRequest, request)
 		return
 	}
@@ -224,7 +248,7 @@ func (r *reader) delist(request string) (wait time.Duration, readable bool) {
 	return endedFor - r.deps.Clock.Since(r.endedAt), true
 }
 
-// load reads the Role, unless this process knows it. It drops the names of deleted requests.
+// load reads the Role, unless this process knows it. It drops the names of deleted objects.
 func (r *reader) load(ctx context.Context) error {
 	if r.role != nil {
 		return nil
@@ -241,7 +265,11 @@ func (r *reader) load(ctx context.Context) error {
 	readable := sets.New[string]()
 	for _, rule := range found.(*rbacv1.Role).Rules {
 		for _, name := range rule.ResourceNames {
-			err := r.deps.Client.Get(ctx, types.NamespacedName{Namespace: role.Namespace, Name: name}, &fleet.ClusterRegistration{})
+			object := client.Object(&fleet.ClusterRegistration{})
+			if r.answersIn != "" {
+				object = kube.CoreMetadata("Secret")
+			}
+			err := r.deps.Client.Get(ctx, types.NamespacedName{Namespace: role.Namespace, Name: name}, object)
 			if client.IgnoreNotFound(err) != nil {
 				return err
 			} else if err == nil {
@@ -263,7 +291,7 @@ func (r *reader) read(ctx context.Context, found, desired client.Object) (client
 	if err := r.deps.Live.Get(ctx, key, found); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading %s: %w", kube.Describe(r.deps.Client.Scheme(), desired), err)
 	}
-	if found.GetLabels()[fleet.LabelManaged] != "true" || !metav1.IsControlledBy(found, r.account) {
+	if found.GetLabels()[fleet.LabelManaged] != "true" || !r.owns(found) {
 		found.SetUID("")
 	}
 	return found, nil
@@ -296,29 +324,4 @@ func (r *reader) write(ctx context.Context) error {
 	r.role, r.bound, r.readable = role, role.UID != "", names
 	r.waiting = r.waiting.Difference(names)
 	return nil
-}
-
-// objects returns the Role with these requests, and its RoleBinding. Without a request the Role has
-// no rule: a rule without names would be for all requests.
-func (r *reader) objects(requests []string) (*rbacv1.Role, *rbacv1.RoleBinding) {
-	name := roleOf(client.ObjectKeyFromObject(r.account))
-	meta := metav1.ObjectMeta{
-		Name: name.Name, Namespace: name.Namespace, Labels: map[string]string{fleet.LabelManaged: "true"},
-		OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: "v1", Kind: "ServiceAccount", Name: r.account.Name, UID: r.account.UID, Controller: new(true), BlockOwnerDeletion: new(true),
-		}},
-	}
-	role := &rbacv1.Role{ObjectMeta: *meta.DeepCopy()}
-	role.Annotations = map[string]string{annotationReadable: strconv.Itoa(len(requests))}
-	if len(requests) > 0 {
-		role.Rules = append(role.Rules, rbacv1.PolicyRule{
-			APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusterregistrations"}, ResourceNames: requests,
-			Verbs: []string{"get", "list", "watch"},
-		})
-	}
-	return role, &rbacv1.RoleBinding{
-		ObjectMeta: meta,
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: r.account.Namespace, Name: r.account.Name}},
-	}
 }

@@ -260,3 +260,20 @@ func TestAHubThatStartsReadsOnlyTheRolesWithRequests(t *testing.T) {
 		}
 	}
 }
+
+// TestARoleInTheNamespaceOfATenantIsForNoAnswers has a tenant write the annotations of a Role for
+// answers into their own namespace.
+func TestARoleInTheNamespaceOfATenantIsForNoAnswers(t *testing.T) {
+	c := &Controller{Deps: Deps{Deps: controller.Deps{SystemNamespace: "cattle-fleet-system"}}}
+	rig := newReaderRig(t)
+	rig.answersIn = c.answersIn()
+	role, _ := rig.objects([]string{"answer"})
+	account, uid, found := c.readerOf(role)
+	if !found || account != client.ObjectKeyFromObject(rig.account) || uid != rig.account.UID || !c.needsLook(role) {
+		t.Errorf("the Role is for %s, %q: %t", account, uid, found)
+	}
+	role.Namespace = "ws"
+	if _, _, found := c.readerOf(role); found || c.needsLook(role) {
+		t.Error("the Role of a tenant counts")
+	}
+}

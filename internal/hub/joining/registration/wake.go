@@ -122,10 +122,14 @@ func (c *Controller) onMember(ctx context.Context, before, after client.Object, 
 func (c *Controller) onRight(ctx context.Context, before, after client.Object, q controller.Queue) {
 	switch {
 	case before == nil:
-		if !wakeRequestOf(after, q) && hasRequests(after) {
+		if !wakeRequestOf(after, q) && c.needsLook(after) {
 			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(after)}) // it stands for its deleted requests
 		}
 	case after == nil && c.readers.forget(client.ObjectKeyFromObject(before)):
+		if account, _, found := c.readerOf(before); found {
+			c.wake(ctx, q, false, client.InNamespace(account.Namespace))
+			return
+		}
 		c.wake(ctx, q, false, client.InNamespace(before.GetNamespace()))
 	}
 }
