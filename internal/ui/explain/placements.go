@@ -89,14 +89,6 @@ var placementCauses = []cause{
 		aside:  true,
 	},
 	{
-		kinds: ofPlacements, reasons: []string{
-			reasons.RolloutNotStartedYet, reasons.RolloutStartedUnknown, reasons.OverriddenPending, reasons.WorkSynchronizedUnknown,
-			reasons.ApplyPending, reasons.ResourceAvailableUnknown, reasons.DiffReportingPending,
-		},
-		means:  "The placement is rolling out.",
-		remedy: "No action needed, unless the number of unavailable members reaches maxUnavailable. Then check these members.", passing: true,
-	},
-	{
 		kinds: ofPlacements, reasons: []string{reasons.SchedulePending},
 		means:  "The placement has the type PickFixed and names no member.",
 		remedy: "Name members in spec.policy.clusterNames.",
@@ -178,6 +170,14 @@ var placementCauses = []cause{
 		},
 		means:  "Some placed objects are not applied, available or compared on some members.",
 		remedy: "Read the cause in the message, or in the messages of the single objects.",
+	},
+	{
+		kinds: ofPlacements, reasons: []string{
+			reasons.RolloutNotStartedYet, reasons.RolloutStartedUnknown, reasons.OverriddenPending, reasons.WorkSynchronizedUnknown,
+			reasons.ApplyPending, reasons.ResourceAvailableUnknown, reasons.DiffReportingPending,
+		},
+		means:  "The placement is rolling out.",
+		remedy: "No action needed, unless the number of unavailable members reaches maxUnavailable. Then check these members.", passing: true,
 	},
 	{
 		kinds: ofPlacements, reasons: []string{reasons.KubeFleetLeftovers},

@@ -201,9 +201,13 @@ func fromPlacement(base Problem, status *placement.PlacementStatus) []Problem {
 		problems = append(problems, base.says(placement.ConditionScheduled, "", note, time.Time{}))
 	}
 	problems = append(problems, fromFailures(base, status.PlacementStatuses)...)
-	for _, member := range status.PlacementStatuses {
-		if len(member.FailedPlacements) == 0 && !isUnscheduled(member) {
-			problems = append(problems, fromMember(base, member)...)
+	overall := len(problems)
+	for _, p := range fromMembers(base, status.PlacementStatuses) {
+		quoted := func(whole Problem) bool {
+			return whole.Reason == p.Reason && strings.Contains(whole.Message, strings.TrimPrefix(p.Message, onMembers))
+		}
+		if !slices.ContainsFunc(problems[:overall], quoted) {
+			problems = append(problems, p)
 		}
 	}
 	return append(problems, fromObstacles(base, status)...)
@@ -224,31 +228,57 @@ func isUnscheduled(member placement.PerClusterStatus) bool {
 // fromFailures returns one problem for each failure of a resource, with all members reporting it in
 // the same words.
 func fromFailures(base Problem, members []placement.PerClusterStatus) []Problem {
-	type failure struct{ object, condition, reason, message string }
-	index, names := map[failure]int{}, [][]string{}
-	var problems []Problem
-	var first []failure
+	var reported sameProblems
 	for _, member := range members {
 		if isUnscheduled(member) {
 			continue
 		}
 		for _, failed := range member.FailedPlacements {
 			c := failed.Condition
-			key := failure{failed.Kind + " " + objectName(failed.Namespace, failed.Name), c.Type, c.Reason, c.Message}
-			i, known := index[key]
-			if !known {
-				i, index[key] = len(problems), len(problems)
-				problems, names, first = append(problems, base.says(c.Type, c.Reason, "", c.LastTransitionTime.Time)), append(names, nil),
-					append(first, key)
-			}
-			names[i] = append(names[i], member.ClusterName)
-			if since := c.LastTransitionTime.Time; since.Before(problems[i].Since) {
-				problems[i].Since = since
-			}
+			reported.add(failed.Kind+" "+objectName(failed.Namespace, failed.Name)+" on ", member.ClusterName,
+				base.says(c.Type, c.Reason, c.Message, c.LastTransitionTime.Time))
 		}
 	}
-	for i, key := range first {
-		problems[i].Message = key.object + " on " + kube.Group{Text: key.message, Names: names[i]}.String()
+	return reported.problems()
+}
+
+// sameProblems collects problems of members, each with the members that report it in the same
+// words, in the order of the first ones.
+type sameProblems struct {
+	index  map[sameProblem]int
+	groups []problemOfMembers
+}
+
+// sameProblem identifies a problem; prefix is the text before the names of the members.
+type sameProblem struct{ prefix, condition, reason, message string }
+
+type problemOfMembers struct {
+	Problem
+	prefix string
+	names  []string
+}
+
+func (s *sameProblems) add(prefix, member string, p Problem) {
+	key := sameProblem{prefix, p.Condition, p.Reason, p.Message}
+	i, exists := s.index[key]
+	if !exists {
+		if s.index == nil {
+			s.index = map[sameProblem]int{}
+		}
+		i = len(s.groups)
+		s.index[key], s.groups = i, append(s.groups, problemOfMembers{Problem: p, prefix: prefix})
+	}
+	s.groups[i].names = append(s.groups[i].names, member)
+	if p.Since.Before(s.groups[i].Since) {
+		s.groups[i].Since = p.Since
+	}
+}
+
+func (s *sameProblems) problems() (problems []Problem) {
+	for _, group := range s.groups {
+		p := group.Problem
+		p.Message = group.prefix + kube.Group{Text: p.Message, Names: group.names}.String()
+		problems = append(problems, p)
 	}
 	return problems
 }
@@ -269,19 +299,26 @@ func fromObstacles(base Problem, status *placement.PlacementStatus) (problems []
 	return problems
 }
 
-// fromMember returns the problems of a member without failed resources in a placement's status.
-func fromMember(base Problem, member placement.PerClusterStatus) []Problem {
-	if len(member.Conditions) == 0 {
-		return nil
-	}
-	var problems []Problem
-	for _, p := range fromConditions(base, member.Conditions) {
-		if member.ClusterName != "" {
-			p.Message = "on " + member.ClusterName + ": " + p.Message
+// onMembers is the text before the names of members with the same problem.
+const onMembers = "on "
+
+// fromMembers returns the problems of members without failed resources, and of placements that
+// name no member in their status.
+func fromMembers(base Problem, members []placement.PerClusterStatus) (problems []Problem) {
+	var reported sameProblems
+	for _, member := range members {
+		if len(member.FailedPlacements) > 0 || isUnscheduled(member) || len(member.Conditions) == 0 {
+			continue
 		}
-		problems = append(problems, p.lost())
+		for _, p := range fromConditions(base, member.Conditions) {
+			if member.ClusterName == "" {
+				problems = append(problems, p.lost())
+			} else {
+				reported.add(onMembers, member.ClusterName, p.lost())
+			}
+		}
 	}
-	return problems
+	return append(problems, reported.problems()...)
 }
 
 // fromRun returns the problems of a staged update run: a wait or a failure. A successful run has

@@ -80,7 +80,7 @@ func TestTheCauseIsFoundInWhatARealHubSaid(t *testing.T) {
 				t.Errorf("%s of a %s is not found: %+v", reason, kind, found)
 				continue
 			}
-			if f := found[i]; f.Means != c.means || f.Remedy == "" || f.Aside != c.aside || !isEvidence(f, o) {
+			if f := found[i]; f.Means != c.refined(f.Problem).means || f.Remedy == "" || f.Aside != c.aside || !isEvidence(f, o) {
 				t.Errorf("%s of a %s: found %+v", reason, kind, f)
 			}
 			for _, before := range found[:i] {

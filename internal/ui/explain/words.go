@@ -27,7 +27,7 @@ var notReady = []string{string(fleet.StateNotReady), reasons.ManifestNotAvailabl
 // notDeployed has the reasons of objects that the API server of the member does not accept.
 var notDeployed = []string{
 	reasons.Error, reasons.DeployFailed, reasons.CorrectionFailed, string(fleet.StateErrApplied), reasons.ManifestNotApplied,
-	"ManifestApplyFailed",
+	"ManifestApplyFailed", reasons.ImmutableField, reasons.Forbidden, reasons.QuotaExceeded, reasons.Rejected,
 }
 
 // workloadCauses are in the order of the search: the more exact words first.
@@ -110,7 +110,6 @@ var refusalCauses = []wordCause{
 		means: "A change concerns a field that Kubernetes never changes in an existing object.",
 		remedy: "Restore the field, or give the object a new name. If the object may be interrupted, delete it on the member: the " +
 			"agent then creates it with the new value.",
-		onMember: []string{memberEvents},
 	},
 	{
 		words:    []string{"field not declared in schema", "unknown field ", "failed to create typed patch object", "cannot unmarshal "},
@@ -182,7 +181,9 @@ func writeWordCauses(page *strings.Builder, causes []wordCause) {
 		for _, word := range w.words {
 			words = append(words, strings.TrimRight(word, ": "))
 		}
-		fmt.Fprintf(page, "\n### %s\n\n%s %s\n\nOn the member:\n\n    %s\n", strings.Join(words, ", "), w.means, w.remedy,
-			strings.Join(w.onMember, "\n    "))
+		fmt.Fprintf(page, "\n### %s\n\n%s %s\n", strings.Join(words, ", "), w.means, w.remedy)
+		if len(w.onMember) > 0 {
+			fmt.Fprintf(page, "\nOn the member:\n\n    %s\n", strings.Join(w.onMember, "\n    "))
+		}
 	}
 }

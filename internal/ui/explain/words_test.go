@@ -93,3 +93,31 @@ func TestEqualFailuresOfMembersAreOneFinding(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestARolloutThatWaitsComesAfterItsCause has a change that one member refuses, so two others wait.
+func TestARolloutThatWaitsComesAfterItsCause(t *testing.T) {
+	waiting := func(member string) placement.PerClusterStatus {
+		return placement.PerClusterStatus{ClusterName: member, Conditions: []metav1.Condition{
+			condition("RolloutStarted", "False", "RolloutNotStartedYet", "waits for its turn"),
+		}}
+	}
+	refused := placement.PerClusterStatus{ClusterName: "a", FailedPlacements: []placement.FailedPlacement{{
+		ResourceIdentifier: placement.ResourceIdentifier{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "web"},
+		Condition:          condition("Applied", "False", "ImmutableField", "field is immutable when `immutable` is set"),
+	}}}
+	var got []string
+	for _, f := range Of(&placement.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Status: placement.PlacementStatus{
+		Conditions: []metav1.Condition{
+			condition("ClusterResourcePlacementScheduled", "True", "SchedulingPolicyFulfilled", ""),
+			condition("ClusterResourcePlacementRolloutStarted", "False", "RolloutNotStartedYet", "b, c: waits for its turn"),
+		},
+		PlacementStatuses: []placement.PerClusterStatus{waiting("b"), refused, waiting("c")},
+	}}) {
+		got = append(got, f.Reason+": "+f.Message)
+	}
+	want := []string{"ImmutableField: ConfigMap shop/web on a: field is immutable when `immutable` is set",
+		"RolloutNotStartedYet: b, c: waits for its turn"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
