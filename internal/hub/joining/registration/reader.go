@@ -280,7 +280,9 @@ func (r *reader) load(ctx context.Context) error {
 	r.role, r.bound = found.(*rbacv1.Role), bound.GetUID() != ""
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.readable = readable
+	if r.readable = readable; !r.bound { // a hub killed before the RoleBinding has made nothing readable
+		r.readable, r.waiting = sets.New[string](), r.waiting.Union(readable)
+	}
 	return nil
 }
 

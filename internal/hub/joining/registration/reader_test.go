@@ -204,6 +204,26 @@ func TestAnotherHubGoesOnWithTheRequestsThatExist(t *testing.T) {
 	next.has("open")
 }
 
+// TestAHubKilledBeforeTheRoleBindingLeavesNothingUnreadable leaves a Role that names two requests,
+// without its RoleBinding.
+func TestAHubKilledBeforeTheRoleBindingLeavesNothingUnreadable(t *testing.T) {
+	for name, goesOn := range map[string]func(*readerRig) error{
+		"one request is reconciled":  func(r *readerRig) error { return r.add(t.Context(), "a") },
+		"the Role itself is checked": func(r *readerRig) error { return r.dropGone(t.Context()) },
+	} {
+		r := newReaderRig(t, "a", "b")
+		r.check(r.add(t.Context(), "a"))
+		r.check(r.add(t.Context(), "b"))
+		_, binding := r.objects(nil)
+		r.check(r.deps.Client.Delete(t.Context(), binding))
+		next := r.again()
+		next.check(goesOn(next))
+		if next.has("a", "b"); t.Failed() {
+			t.Errorf("failed if %s", name)
+		}
+	}
+}
+
 func TestAFailedWriteOfTheRightIsRepeated(t *testing.T) {
 	r := newReaderRig(t, "a", "b")
 	r.fails = errors.New("the API server is away")
