@@ -156,6 +156,10 @@ func TestMemberAgentKeepsWhatTheHubToldInOneConfigMapOfItsNamespace(t *testing.T
 			"apiGroups": []any{""}, "resources": []any{"configmaps"}, "resourceNames": []any{naming.LearnedHubConfigMap},
 			"verbs": []any{"get", "list", "watch", "update"},
 		},
+		map[string]any{
+			"apiGroups": []any{""}, "resources": []any{"configmaps"}, "resourceNames": []any{naming.ObeyedTermConfigMap},
+			"verbs": []any{"get", "update"},
+		},
 		map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps"}, "verbs": []any{"create"}},
 	}
 	if diff := cmp.Diff(want, rules); diff != "" || role.GetNamespace() != "agents" {

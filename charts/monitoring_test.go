@@ -18,6 +18,7 @@ import (
 	muster "github.com/muster-fleet/muster/internal/agent"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
 	"github.com/muster-fleet/muster/internal/hub/placement"
+	"github.com/muster-fleet/muster/internal/hub/runtime/identity"
 	hubmetrics "github.com/muster-fleet/muster/internal/hub/runtime/metrics"
 	"github.com/muster-fleet/muster/internal/hub/runtime/notify"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
@@ -132,7 +133,7 @@ func served() map[string][]string {
 	described := make(chan *prometheus.Desc, 4096)
 	for _, collector := range []prometheus.Collector{
 		metrics.Registry.(*prometheus.Registry), liveness.New(nil, nil, logr.Discard()), placement.New(placement.Deps{}),
-		hubmetrics.Census{}, muster.Metrics(), notify.New(notify.Deps{Config: settings.New(nil, nil, "")}),
+		hubmetrics.Census{}, identity.Metrics{}, muster.Metrics(), notify.New(notify.Deps{Config: settings.New(nil, nil, "")}),
 	} {
 		collector.Describe(described)
 	}

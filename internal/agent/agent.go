@@ -9,9 +9,9 @@
 // if the hub itself refuses it or has accepted another one. It registers only with a registration
 // token. The readiness message names everything the agent waits for.
 //
-// An agent writes its own Secrets in its namespace, and the agent of a MemberCluster also the
-// ConfigMap member-agent-hub. On the hub it writes its Lease, its report, and the status of
-// undeliverable objects.
+// An agent writes its own Secrets in its namespace and the ConfigMap muster-hub-term. The agent of
+// a MemberCluster also writes the ConfigMap member-agent-hub. On the hub the agent writes its
+// Lease, its report, and the status of undeliverable objects.
 package agent
 
 import (
@@ -75,6 +75,8 @@ type environment struct {
 	log        logr.Logger
 	clock      clock.Clock
 	status     *status
+	// terms remembers the highest term of the hub.
+	terms *terms
 }
 
 // Agent is one agent. Only the loop of Run uses the fields from current on.
@@ -123,7 +125,8 @@ func New(o Options) (*Agent, error) {
 	changed := make(chan struct{}, 1)
 	a := &Agent{changed: changed, environment: environment{
 		member: member, hostname: o.Hostname, clusterID: o.clusterID, delivery: o.Delivery, log: o.Log, clock: o.Clock,
-		deployment: o.Deployment, status: &status{log: o.Log, changed: changed, reportChanged: make(chan struct{}, 1)},
+		deployment: o.Deployment, terms: &terms{member: member, log: o.Log},
+		status: &status{log: o.Log, changed: changed, reportChanged: make(chan struct{}, 1)},
 	}}
 	a.resetBackoff()
 	if o.Membership == nil {

@@ -77,7 +77,11 @@ func (a *Agent) tryAt(ctx context.Context, o observation, c hubclient.Credential
 		})
 	}
 	if r == hubclient.Accepted {
-		return outcome{result: accepted, session: session}
+		if err = a.terms.accept(ctx, session); err == nil {
+			return outcome{result: accepted, session: session}
+		}
+		session.Close()
+		return outcome{result: unreachable, message: "remembering the term of the hub: " + err.Error()}
 	}
 	defer session.Close()
 	if r.Refuses() {
@@ -112,15 +116,38 @@ func (a *Agent) register(ctx context.Context, o observation) outcome {
 		}
 		return end
 	}
+	if refused := a.refuseTerm(ctx, session); refused != nil {
+		session.Close()
+		return *refused
+	}
 	secret, err := session.Credential.Secret(a.member.Namespace)
 	if err == nil {
 		err = a.storeGranted(ctx, secret)
+	}
+	if err == nil {
+		err = a.terms.accept(ctx, session)
 	}
 	if err != nil {
 		session.Close()
 		return outcome{result: unreachable, message: err.Error()}
 	}
 	return outcome{result: accepted, session: session, boughtWith: o.observed.bootstrap.version}
+}
+
+// refuseTerm returns the outcome of a registration with a hub that the member does not obey; nil if
+// it obeys. The agent keeps its credential of the other hub, and shows the hub the higher term.
+func (a *Agent) refuseTerm(ctx context.Context, session *hubclient.Session) *outcome {
+	if err := a.terms.load(ctx); err != nil {
+		return &outcome{result: unreachable, message: err.Error()}
+	}
+	refusal := a.terms.refusal(session.Report)
+	if refusal == "" {
+		return nil
+	}
+	if err := session.ReportTerm(ctx, a.terms.get()); err != nil {
+		a.log.Info("Failed to show the higher term to a hub", "hub", session.Server(), "reason", session.Explain(err))
+	}
+	return &outcome{result: final, message: "the hub at " + session.Server() + " is refused: " + refusal + remedyFenced}
 }
 
 // storeGranted stores the credential and retries until it succeeds, because the hub may not grant

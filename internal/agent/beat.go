@@ -41,7 +41,7 @@ func (s *session) beat(ctx context.Context) {
 			switch {
 			case err == nil:
 				heartbeats.WithLabelValues("accepted").Inc()
-				if whileBeating.start(ctx) {
+				if whileBeating.start(ctx) && s.fencedMessage() == "" {
 					s.status.setBeaten(s.joinedMessage())
 				}
 				return

@@ -28,7 +28,8 @@ import (
 // token, Joining renews the credential with the agent's key, without a registration token.
 //
 // BadInput means an unreadable Secret or ConfigMap, until it changes. While Joined, another agent
-// may be active (Standby), or the hub may request the cluster to leave (Left).
+// may be active (Standby), the hub may request the cluster to leave (Left), or it may be an old hub
+// (Fenced).
 //
 // A registration token counts in every state, also with a working credential or an unreachable hub:
 
@@ -57,6 +58,9 @@ const (
 	Standby State = "Standby"
 	// Left: the hub requested this cluster to leave, and it left.
 	Left State = "Left"
+	// Fenced: the hub has a lower term than the one that this cluster obeys. The agent refuses its
+	// orders.
+	Fenced State = "Fenced"
 	// BadInput: a Secret or the ConfigMap cannot be used.
 	BadInput State = "BadInput"
 )

@@ -130,7 +130,7 @@ func (s *session) reportDeliveryOff(ctx context.Context, watched []*supervise.Pl
 func (s *session) order(watched []*supervise.Placed) protocol.Order {
 	order := protocol.Order{
 		Hub: s.hub.Target(), Token: s.credential.Load().Token, Namespace: s.hub.Namespace, Name: s.hub.Name, Member: string(s.hub.Report.UID),
-		Leave: s.leavePolicy(),
+		Leave: s.leavePolicy(), HubTerm: s.terms.get(),
 	}
 	if s.credential.Load().Login != nil {
 		return order // the deployer waits for a credential of the hub, which replaces the kubeconfig's identity

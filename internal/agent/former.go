@@ -9,6 +9,7 @@ import (
 	"github.com/go-logr/logr"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/term"
 	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/retry"
 )
@@ -19,9 +20,16 @@ const leaveTimeout = 10 * time.Minute
 
 // leaveFormer leaves a replaced membership as if its hub had requested it, with this hub's leave
 // policy. The new membership runs meanwhile, but delivers nothing until the objects of the former
-// one are removed.
+// one are removed. The agent leaves no hub with a lower term of the same key, and removes nothing.
 func (a *Agent) leaveFormer(ctx context.Context, from *hubclient.Session, last *clusterv1beta1.InternalMemberCluster,
 	to *hubclient.Session) {
+	if successor := to.Report.Spec.HubTerm; term.Supersedes(successor, last.Spec.HubTerm) {
+		a.leaving.Go(func() {
+			defer from.Close()
+			a.tellFormer(ctx, from, successor)
+		})
+		return
+	}
 	before, left := a.formerLeft, make(chan struct{})
 	environment := a.environment
 	environment.log = a.log.WithValues("leaving", from.Credential.Record(), "hub", from.Server())

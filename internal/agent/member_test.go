@@ -61,6 +61,10 @@ func newTestMember(t *testing.T, admin *rest.Config) *testMember {
 			Verbs: []string{"list", "watch"},
 		},
 	)
+	rights.bind(m.namespace, "hub-term", "fleet-agent",
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{naming.ObeyedTermConfigMap},
+			Verbs: []string{"get", "update"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}})
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: m.namespace}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"nodes", "pods", "namespaces"}, Verbs: []string{"get", "list", "watch"}},
 		{NonResourceURLs: []string{"/readyz", "/version"}, Verbs: []string{"get"}},

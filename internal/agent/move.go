@@ -178,6 +178,8 @@ func (m *mover) move(ctx context.Context, to address) error {
 		err = errors.New(session.Explain(err))
 	} else if session.Report.UID != m.desired.UID {
 		err = fmt.Errorf("another hub answers at %s: its report of %s is not the one that the agent has", to.server, candidate.Record())
+	} else if refusal := m.terms.refusal(session.Report); refusal != "" {
+		err = errors.New(refusal)
 	} else {
 		err = m.changeCredential(ctx, func(c *hubclient.Credential) { m.mode.adoptAddress(c, to) })
 	}

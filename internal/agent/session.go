@@ -42,7 +42,8 @@ type session struct {
 	// Each channel wakes one reader. doubts: the credential must be verified. healthDue: the reporter
 	// reads the member's health. deliveryDue: the supervisor must pass on another credential, address
 	// or leave policy. placed: the objects to deliver have changed.
-	doubts, healthDue, deliveryDue, placed chan struct{}
+	// termRaised: the hub has a higher term than remembered.
+	doubts, healthDue, deliveryDue, placed, termRaised chan struct{}
 	// reportChanged, periodChanged, addressAsked, quarantineChanged: a field below has changed. moved:
 	// the hub is reached at another address.
 	reportChanged, periodChanged, addressAsked, quarantineChanged, moved chan struct{}
@@ -53,6 +54,8 @@ type session struct {
 	// report is the last observed report; left is set once the agent has reported its departure.
 	report *clusterv1beta1.InternalMemberCluster
 	left   bool
+	// fenced is the message about a hub whose orders the member refuses; empty if it obeys.
+	fenced string
 	// hasApplied is set if the last look-up found objects of Works on the member, or failed.
 	hasApplied atomic.Bool
 	// removal is the progress of a leaving member. blocked describes the obstacles to removing objects
@@ -69,13 +72,15 @@ type session struct {
 	upgradable bool
 }
 
-func newSession(in environment, hub *hubclient.Session, last *clusterv1beta1.InternalMemberCluster) *session {
+func newSession(agent environment, hub *hubclient.Session, last *clusterv1beta1.InternalMemberCluster) *session {
 	s := &session{
-		environment: in, hub: hub, report: last, left: report.HasLeft(last), address: inUse(hub.Target()), reportChanged: in.status.reportChanged,
+		environment: agent, hub: hub, address: inUse(hub.Target()), reportChanged: agent.status.reportChanged,
 		doubts: notification(), healthDue: notification(), deliveryDue: notification(), placed: notification(),
 		periodChanged: notification(), addressAsked: notification(), quarantineChanged: notification(), moved: notification(),
-		uninstallDue: notification(),
+		uninstallDue: notification(), termRaised: notification(),
 	}
+	s.report, s.fenced = s.obey(last)
+	s.left = report.HasLeft(s.report)
 	s.credential.Store(&hub.Credential)
 	return s
 }
@@ -99,10 +104,13 @@ func (s *session) run(ctx context.Context, formerLeft <-chan struct{}) outcome {
 		s.issued.observe(s.report)
 	}
 	s.observeUpgradable(ctx)
-	if s.left {
+	switch {
+	case s.fenced != "":
+		s.status.set(Fenced, s.fenced)
+	case s.left:
 		s.status.set(Left, s.leftMessage())
 	}
-	runnables := []func(context.Context){s.beat, s.watchReport, (&mover{session: s}).run}
+	runnables := []func(context.Context){s.beat, s.watchReport, (&mover{session: s}).run, s.rememberTerm}
 	if s.left {
 		runnables = append(runnables, s.resumeUninstall)
 	}
@@ -223,6 +231,7 @@ func (s *session) observe() report.Session {
 		Report: s.report, Hub: s.address, ReadyToLeave: (keepsAll || s.removal.done) && (!s.uninstallAsked() || s.uninstall.prepared),
 		LeaveProgress: cmp.Or(s.uninstall.message, s.removal.progress),
 		Unpruned:      report.Unpruned(s.blocked), Note: note, Credential: credentialInUse(s.credential.Load()),
+		Refused: s.refusedTerm(),
 	}
 }
 
@@ -260,67 +269,6 @@ func (s *session) use(c hubclient.Credential) {
 		expires = float64(at.Unix())
 	}
 	credentialExpiry.Set(expires)
-}
-
-// watchReport watches the report for requests of the hub.
-func (s *session) watchReport(ctx context.Context) {
-	changed := notification()
-	mirror := kubeclient.NewMirror[*clusterv1beta1.InternalMemberCluster](changed)
-	watching := &runnable{run: func(ctx context.Context) { s.hub.FollowReport(ctx, mirror) }}
-	watching.start(ctx)
-	defer watching.wait()
-	defer watching.stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-s.moved:
-			// The old address may stop answering without ending the watch.
-			watching.stop()
-			watching.start(ctx)
-			continue
-		case <-changed:
-		}
-		if r := hubclient.Classify(mirror.Failure()); r == hubclient.Forbidden || r == hubclient.Unauthorized {
-			kubeclient.Notify(s.doubts)
-		}
-		current, synced := mirror.Get()
-		switch {
-		case !synced:
-		case current == nil:
-			kubeclient.Notify(s.doubts)
-		default:
-			s.handleReport(current)
-		}
-	}
-}
-
-// handleReport handles the requests of the hub in a report.
-func (s *session) handleReport(current *clusterv1beta1.InternalMemberCluster) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if before := s.report.Spec; before.State != current.Spec.State || before.LeavePolicy != current.Spec.LeavePolicy ||
-		before.UninstallAgent != current.Spec.UninstallAgent {
-		s.removal, s.uninstall = removal{}, uninstallProgress{}
-		kubeclient.Notify(s.uninstallDue)
-		kubeclient.Notify(s.deliveryDue)
-		kubeclient.Notify(s.placed)
-	}
-	if s.report.Spec.Quarantined != current.Spec.Quarantined {
-		kubeclient.Notify(s.quarantineChanged)
-	}
-	s.report = current
-	if s.issued != nil {
-		s.issued.observe(current)
-	}
-	s.status.setWarning(current.Spec.Warning)
-	if s.left && current.Spec.State != clusterv1beta1.ClusterStateLeave {
-		s.left = false
-		s.status.set(Joined, "the hub lets this cluster join again; sending the first heartbeat")
-	}
-	kubeclient.Notify(s.reportChanged)
-	kubeclient.Notify(s.periodChanged)
-	kubeclient.Notify(s.addressAsked)
 }
 
 // period returns the requested period of heartbeats; 0 if the hub wants none.

@@ -90,6 +90,7 @@ func TestAddressThatCannotBeKeptIsNotUsed(t *testing.T) {
 	rights.bind(member.namespace, "hub-token", "fleet-agent", rbacv1.PolicyRule{
 		APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"hub-token"}, Verbs: []string{"get", "list", "watch"},
 	})
+	check(t, member.kube.RbacV1().Roles(member.namespace).Delete(t.Context(), "hub-term", metav1.DeleteOptions{})) // it is newer
 	hub.apply()
 	member.give(hub.own())
 	agent := member.start(member.membership(hub))

@@ -3,7 +3,7 @@
 //
 // Its invariants: all objects of a file are from one moment of the API server. A Secret leaves the
 // process only encrypted. A restore creates objects, and never changes or deletes the objects of
-// others.
+// others. It also gives a hub without members the key and a higher term of the lost hub.
 package backup
 
 import (
@@ -35,6 +35,8 @@ type Header struct {
 	ResourceVersion string `json:"resourceVersion"`
 	// Secrets reports whether the file has the Secrets of the workspaces.
 	Secrets bool `json:"secrets"`
+	// Hub is the identity of the hub; nil if it had none, or the backup had no right to read it.
+	Hub *Hub `json:"hub,omitempty"`
 }
 
 // end is the last line of a file. A file without it is incomplete.

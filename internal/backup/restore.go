@@ -49,6 +49,8 @@ type Restored struct {
 	Created, Present, LeftOut int
 	// Paused counts paused placements: they change nothing until a user resumes them.
 	Paused int
+	// Term is the term of the restored hub; 0 if it keeps its own key.
+	Term int64
 	// Notes has a sentence about each object with a difference to the backup, with the cause.
 	Notes []string
 	// Failed has the error of each object not created.
@@ -102,6 +104,11 @@ func Restore(ctx context.Context, config *rest.Config, open Opener, o RestoreOpt
 	}
 	if missing > 0 && o.Idle != nil {
 		if err := o.Idle(ctx); err != nil {
+			return r.done, err
+		}
+	}
+	if missing > 0 {
+		if err := r.restoreIdentity(ctx); err != nil {
 			return r.done, err
 		}
 	}

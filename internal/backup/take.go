@@ -80,6 +80,8 @@ type taking struct {
 	// accounts holds the identities of MemberClusters, by namespace and name. kubeconfigs holds the
 	// Secrets of Clusters in other namespaces, by namespace and name.
 	accounts, kubeconfigs map[string]map[string]bool
+	// forbidden lists missing rights to Secrets.
+	forbidden []string
 }
 
 // Take writes a backup of the hub. It checks its rights to all kinds before it writes anything.
@@ -93,6 +95,9 @@ func Take(ctx context.Context, config *rest.Config, o Options, out io.Writer) (S
 		accounts: map[string]map[string]bool{}, kubeconfigs: map[string]map[string]bool{},
 	}
 	if err := t.look(ctx); err != nil {
+		return t.summary, err
+	}
+	if t.summary.Hub, err = t.identity(ctx); err != nil {
 		return t.summary, err
 	}
 	if t.file, err = newWriter(out, t.summary.Header, o.Recipients...); err != nil {
@@ -220,7 +225,7 @@ func (t *taking) ofSecrets(ctx context.Context) error {
 	} else {
 		from = append(from, slices.Sorted(maps.Keys(t.kubeconfigs))...)
 	}
-	var forbidden []string
+	forbidden := t.forbidden
 	for _, namespace := range slices.Compact(slices.Sorted(slices.Values(from))) {
 		if !t.namespaces[namespace] && !slices.Contains(t.SecretsFrom, namespace) {
 			continue

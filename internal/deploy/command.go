@@ -161,6 +161,7 @@ func serve(ctx context.Context, d *controllers, first protocol.Order, orders <-c
 	if d.hub, err = hub.Member(first.Namespace, first.Name); err != nil {
 		return err
 	}
+	d.hub.Obey(first.HubTerm)
 	d.member = first.Member
 	d.idle, d.left, d.removing = map[protocol.Kind]bool{}, map[protocol.Kind]applied.Remaining{}, make(chan struct{})
 	d.log.Info("Deployer started", "version", version.Version, "hub", first.Hub.Server, "namespace", first.Namespace)
@@ -196,9 +197,10 @@ func serve(ctx context.Context, d *controllers, first protocol.Order, orders <-c
 	}
 }
 
-// followOrder applies the credential and the hub's address of an order.
+// followOrder applies the credential, the term and the hub's address of an order.
 func followOrder(log logr.Logger, hub *hubclient.Member, order protocol.Order) {
 	hub.SetToken(order.Token)
+	hub.Obey(order.HubTerm)
 	if reflect.DeepEqual(order.Hub, hub.Target()) {
 		return
 	}

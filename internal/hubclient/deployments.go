@@ -3,6 +3,7 @@ package hubclient
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/term"
 	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -137,6 +139,9 @@ func (m *Member) stays(ctx context.Context, report types.UID) (*clusterv1beta1.I
 		return nil, fmt.Errorf("the member namespace %s was replaced", m.Namespace)
 	case found.DeletionTimestamp != nil, found.Spec.State == clusterv1beta1.ClusterStateLeave:
 		return nil, fmt.Errorf("the member leaves the fleet")
+	}
+	if refusal := term.Refusal(m.obeyed.Load(), found.Spec.HubTerm); refusal != "" {
+		return nil, errors.New(refusal)
 	}
 	return found, nil
 }

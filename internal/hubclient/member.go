@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -37,7 +38,12 @@ type Member struct {
 	core   rest.Interface
 	// report is the required UID of the report; empty if any UID is accepted.
 	report types.UID
+	// obeyed is the term of the hub that the member obeys; see Obey.
+	obeyed atomic.Pointer[clusterv1beta1.HubTerm]
 }
+
+// Obey makes the member trust no confirmation of a deletion by a hub with a lower term.
+func (m *Member) Obey(term *clusterv1beta1.HubTerm) { m.obeyed.Store(term) }
 
 // Member prepares access to a member namespace.
 func (h *Hub) Member(namespace, name string) (*Member, error) {
@@ -139,6 +145,18 @@ func (m *Member) Report(ctx context.Context, status clusterv1beta1.InternalMembe
 	force := true
 	_, err = m.Reports.Patch(ctx, m.Name, types.ApplyPatchType, patch,
 		metav1.PatchOptions{FieldManager: fieldManager, Force: &force}, "status")
+	return err
+}
+
+// ReportTerm reports only the term of the hub that the member obeys.
+func (m *Member) ReportTerm(ctx context.Context, obeyed *clusterv1beta1.HubTerm) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"hubTerm": obeyed}})
+	if err != nil {
+		return fmt.Errorf("encoding the term: %w", err)
+	}
+	_, err = m.Reports.Patch(ctx, m.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}, "status")
 	return err
 }
 

@@ -48,6 +48,11 @@ const (
 	HubConfigMap = "fleet-controller"
 	// HubLease is the Lease of the leading hub, in its system namespace.
 	HubLease = "muster-hub"
+	// HubIdentitySecret holds the key and the term of the hub, in its system namespace.
+	HubIdentitySecret = "muster-hub-identity"
+	// ObeyedTermConfigMap has the highest term of the hub that the agent obeys, in the agent's
+	// namespace.
+	ObeyedTermConfigMap = "muster-hub-term"
 	// GitOpsAccount is the account of the program for Git repositories, in the hub's system namespace,
 	// and the Role for the Secrets of a workspace.
 	GitOpsAccount = "fleet-gitops"

@@ -82,6 +82,10 @@ type InternalMemberClusterSpec struct {
 	// absent, one. A Muster addition.
 	// +optional
 	HealthCheck *HealthCheck `json:"healthCheck,omitempty"`
+	// hubTerm is the term of this hub. Muster's agents obey no lower term of the same hub later. A
+	// Muster addition.
+	// +optional
+	HubTerm *HubTerm `json:"hubTerm,omitempty"`
 }
 
 // IssuedCredential is a credential sealed to the agent.
@@ -205,30 +209,9 @@ type InternalMemberClusterStatus struct {
 	// hub is the hub's address in use. A Muster addition.
 	// +optional
 	Hub *HubInUse `json:"hub,omitempty"`
-}
-
-// HubInUse is an agent's address of the hub, with the failure if it is not the address in spec.hub.
-type HubInUse struct {
-	// apiServerURL is the URL of the hub in use.
+	// hubTerm is the term that the agent obeys, if it refuses the term in the spec. A Muster addition.
 	// +optional
-	// +kubebuilder:validation:MaxLength=2048
-	APIServerURL string `json:"apiServerURL,omitempty"`
-	// apiServerCAHash is the hash of the CA in use, as in the status of a Cluster.
-	// +optional
-	// +kubebuilder:validation:MaxLength=128
-	APIServerCAHash string `json:"apiServerCAHash,omitempty"`
-	// agentTLSMode is strict or system-store, or insecure if the agent's settings say so.
-	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	AgentTLSMode string `json:"agentTLSMode,omitempty"`
-	// observedGeneration is the metadata.generation of the spec that caused the failure.
-	// +optional
-	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// failure is the error of the last attempt to move to the address in spec.hub; the agent then
-	// keeps apiServerURL. Empty after a success.
-	// +optional
-	// +kubebuilder:validation:MaxLength=4096
-	Failure string `json:"failure,omitempty"`
+	HubTerm *HubTerm `json:"hubTerm,omitempty"`
 }
 
 // CredentialInUse names the credential of an agent that writes its report.

@@ -1,8 +1,9 @@
 // Package local accesses the agent's own cluster, the member. It reads and watches the
 // configuration of the agent, the nodes and pods, and the API server's version and health.
 //
-// Its invariant: it writes only the Secrets fleet-agent, fleet-agent-bootstrap and fleet-agent-key,
-// or fleet-agent-key, member-agent-credential and the ConfigMap member-agent-hub.
+// Its invariant: it writes only the ConfigMap muster-hub-term and the Secrets fleet-agent,
+// fleet-agent-bootstrap and fleet-agent-key, or fleet-agent-key, member-agent-credential and the
+// ConfigMap member-agent-hub.
 package local
 
 import (
@@ -244,6 +245,20 @@ func (c *Cluster) AgentKey(ctx context.Context) (*credential.AgentKey, error) {
 		return nil, fmt.Errorf("secret %s: %w: %w: delete it, and approve the request of this cluster on the hub", name, ErrUnusableKey, err)
 	}
 	return &key, nil
+}
+
+// ReadConfigMap reads a ConfigMap of the agent's namespace; nil if there is none.
+func (c *Cluster) ReadConfigMap(ctx context.Context, name string) (*corev1.ConfigMap, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	configMap, err := c.ConfigMaps.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilnil // there is none
+	case err != nil:
+		return nil, fmt.Errorf("reading configmap %s/%s: %w", c.Namespace, name, err)
+	}
+	return configMap, nil
 }
 
 // StoreConfigMap creates or updates a ConfigMap of the agent's namespace.

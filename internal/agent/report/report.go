@@ -69,6 +69,8 @@ type Session struct {
 	Note string
 	// Credential is the credential in use; nil if it is unknown to the agent.
 	Credential *clusterv1beta1.CredentialInUse
+	// Refused is the term obeyed by a member that refuses the hub; nil if it obeys the hub.
+	Refused *clusterv1beta1.HubTerm
 }
 
 // Reporter reports until its context ends.
@@ -194,7 +196,7 @@ func (r *Reporter) observe() {
 	f.summary = r.nodes.summary()
 	f.summary.available = r.pods.available(f.summary.allocatable)
 	f.namespaces, f.custom = r.namespaces.collection(), r.custom.facts()
-	f.hub, f.note, f.unpruned, f.credential = session.Hub, session.Note, session.Unpruned, session.Credential
+	f.hub, f.note, f.unpruned, f.credential, f.refused = session.Hub, session.Note, session.Unpruned, session.Credential, session.Refused
 	f.left, f.leaving = false, ""
 	if r.report != nil && r.report.Spec.State == clusterv1beta1.ClusterStateLeave {
 		f.left, f.leaving = session.ReadyToLeave, session.LeaveProgress

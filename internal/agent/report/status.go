@@ -50,6 +50,8 @@ type facts struct {
 	hub clusterv1beta1.HubInUse
 	// credential is the credential in use; nil if it is unknown to the agent.
 	credential *clusterv1beta1.CredentialInUse
+	// refused is the term obeyed by a member that refuses the hub; nil if it obeys the hub.
+	refused *clusterv1beta1.HubTerm
 }
 
 // complete reports whether all lists for a report are present.
@@ -81,6 +83,7 @@ func (f facts) equal(other facts) bool {
 		maps.Equal(f.summary.facts, other.summary.facts) && maps.Equal(f.custom.values, other.custom.values) &&
 		f.version == other.version && f.unhealthy == other.unhealthy && f.left == other.left && f.leaving == other.leaving &&
 		f.note == other.note && f.hub == other.hub && equality.Semantic.DeepEqual(f.credential, other.credential) &&
+		equality.Semantic.DeepEqual(f.refused, other.refused) &&
 		f.unpruned == other.unpruned &&
 		equality.Semantic.DeepEqual(f.summary.capacity, other.summary.capacity) &&
 		equality.Semantic.DeepEqual(f.summary.allocatable, other.summary.allocatable) &&
@@ -97,7 +100,8 @@ func (f facts) urgent(other facts) bool {
 		hub.Failure = other.hub.Failure
 	}
 	return f.left != other.left || (f.leaving == "") != (other.leaving == "") || (f.note == "") != (other.note == "") ||
-		f.unpruned.Reason != other.unpruned.Reason || hub != other.hub || !equality.Semantic.DeepEqual(f.credential, other.credential)
+		f.unpruned.Reason != other.unpruned.Reason || hub != other.hub || !equality.Semantic.DeepEqual(f.credential, other.credential) ||
+		!equality.Semantic.DeepEqual(f.refused, other.refused)
 }
 
 // status computes the status of the report from the facts. Conditions keep their transition times
@@ -118,6 +122,7 @@ func (r *Reporter) status(f facts, before []metav1.Condition, now time.Time) clu
 		AgentNamespace:    r.AgentNamespace,
 		AgentKey:          r.AgentKey,
 		Credential:        f.credential,
+		HubTerm:           f.refused,
 		Features:          r.Features,
 		Hub:               &f.hub,
 	}

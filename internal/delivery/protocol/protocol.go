@@ -22,8 +22,8 @@ const Program = "muster-deployer"
 // maxOrder is the maximum length of a line; a CA bundle is the longest part of it.
 const maxOrder = 4 << 20
 
-// Order is a line of the program's standard input. The hub, token and kinds of the last order
-// count; the rest never changes.
+// Order is a line of the program's standard input. The hub, token, kinds and term of the
+// last order count; the rest never changes.
 type Order struct {
 	// Hub is the hub to connect to.
 	Hub hubclient.Target `json:"hub"`
@@ -40,6 +40,8 @@ type Order struct {
 	// Leave is set if the member leaves, and decides whether everything delivered is removed. The
 	// program stops deploying then.
 	Leave clusterv1beta1.LeavePolicy `json:"leave,omitempty"`
+	// HubTerm is the term of the hub that the member obeys; nil if it knows none.
+	HubTerm *clusterv1beta1.HubTerm `json:"hubTerm,omitempty"`
 }
 
 // Kind is a kind of object delivered by the hub to the member.

@@ -51,6 +51,7 @@ import (
 	placer "github.com/muster-fleet/muster/internal/hub/placement"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/hub/runtime/eventlimit"
+	"github.com/muster-fleet/muster/internal/hub/runtime/identity"
 	"github.com/muster-fleet/muster/internal/hub/runtime/metrics"
 	"github.com/muster-fleet/muster/internal/hub/runtime/notify"
 	"github.com/muster-fleet/muster/internal/hub/runtime/servedkinds"
@@ -104,6 +105,16 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options) error {
 	}
 	server := servertime.New(options.Clock)
 	restConfig.Wrap(server.Wrap)
+	keeper, err := identity.New(restConfig, options.Namespace, logr.FromContextOrDiscard(ctx).WithName("identity"))
+	if err != nil {
+		return err
+	}
+	return follow(ctx, keeper, func(ctx context.Context) error { return work(ctx, restConfig, options, server, keeper) },
+		func(ctx context.Context) error { return standStill(ctx, restConfig, options, keeper.Stopped()) })
+}
+
+// work runs the controllers until the context ends.
+func work(ctx context.Context, restConfig *rest.Config, options Options, server *servertime.Clock, keeper *identity.Keeper) error {
 	kinds := servedkinds.New(options.Clock, logr.FromContextOrDiscard(ctx).WithName("kinds"), NewScheme())
 	managerOptions, err := managerOptions(restConfig, options, kinds)
 	if err != nil {
@@ -119,7 +130,10 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options) error {
 	if err := checkRoles(ctx, mgr.GetAPIReader()); err != nil {
 		return err
 	}
-	err = setUp(ctx, mgr, options, server, kinds)
+	if err := keeper.Create(ctx); err != nil {
+		return err
+	}
+	err = setUp(ctx, mgr, options, server, kinds, keeper)
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // the hub was asked to stop while it started
 	}
@@ -157,9 +171,9 @@ func managerOptions(restConfig *rest.Config, options Options, kinds *servedkinds
 
 // newDeps returns the dependencies of the controllers.
 func newDeps(ctx context.Context, mgr manager.Manager, options Options, server *servertime.Clock,
-	kinds *servedkinds.Kinds) (controller.Deps, error) {
+	kinds *servedkinds.Kinds, keeper *identity.Keeper) (controller.Deps, error) {
 	deps := controller.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: server, Kinds: kinds,
-		SystemNamespace: options.Namespace, Joins: controller.NewJoins(), Offers: controller.NewOffers()}
+		SystemNamespace: options.Namespace, Joins: controller.NewJoins(), Offers: controller.NewOffers(), Identity: keeper}
 	deps.Recorder = eventlimit.New(mgr.GetEventRecorder("muster-hub"), options.Clock)
 	deps.Config = settings.New(deps.Client, deps.Recorder, options.Namespace)
 	if err := deps.Config.Load(ctx, deps.Live); err != nil {
@@ -174,9 +188,10 @@ func newDeps(ctx context.Context, mgr manager.Manager, options Options, server *
 }
 
 // setUp adds all controllers, caches and servers.
-func setUp(ctx context.Context, mgr manager.Manager, options Options, server *servertime.Clock, kinds *servedkinds.Kinds) error {
+func setUp(ctx context.Context, mgr manager.Manager, options Options, server *servertime.Clock, kinds *servedkinds.Kinds,
+	keeper *identity.Keeper) error {
 	namespace := options.Namespace
-	deps, err := newDeps(ctx, mgr, options, server, kinds)
+	deps, err := newDeps(ctx, mgr, options, server, kinds, keeper)
 	if err != nil {
 		return err
 	}

@@ -72,6 +72,18 @@ func (b *besides) given(hub, on fixture) {
 
 func (b *besides) start() {
 	b.t.Helper()
+	b.run()
+	b.eventually(b.name+" has joined", func() error {
+		if state, reason, joined := b.running.Status(); !joined {
+			return fmt.Errorf("%s: %s", state, reason)
+		}
+		return nil
+	})
+}
+
+// run starts the agent, whether its hub lets it join or not.
+func (b *besides) run() (stop func()) {
+	b.t.Helper()
 	running, err := agent.New(b.options)
 	b.check(err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -82,12 +94,7 @@ func (b *besides) start() {
 	}()
 	b.running, b.stop = running, func() { cancel(); <-done }
 	b.t.Cleanup(b.stop)
-	b.eventually(b.name+" has joined", func() error {
-		if state, reason, joined := running.Status(); !joined {
-			return fmt.Errorf("%s: %s", state, reason)
-		}
-		return nil
-	})
+	return b.stop
 }
 
 // deletions counts what is deleted in some namespaces of a cluster until the test ends.
@@ -124,13 +131,7 @@ func TestAHubIsRestoredFromABackupAndNoMemberLosesAnything(t *testing.T) {
 	e := f.elsewhere("returns")
 	m := e.asMemberCluster()
 	e.release()
-	shop, later := e.placed(), e.neighbour().shop()
-	crp := &placement.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "crp-" + m.name}}
-	crp.Spec.ResourceSelectors = []placement.ResourceSelector{{Version: "v1", Kind: "Namespace", Name: later}}
-	crp.Spec.Policy = &placement.PlacementPolicy{PlacementType: placement.PickFixed, ClusterNames: []string{m.name}}
-	f.check(f.Create(ctx, crp))
-	t.Cleanup(func() { f.dispose(crp) })
-	f.eventually("the MemberCluster has what is placed", func() error { return e.on.get(&corev1.ConfigMap{}, later, "settings") })
+	shop, later := e.placed(), e.placedOn(m)
 	e.annotate("Delete") // the agent leaves no fleet when its hub is lost
 	f.eventually("the agent may know the leave policy", func() error {
 		var report clusterv1beta1.InternalMemberCluster
@@ -187,7 +188,7 @@ func TestAHubIsRestoredFromABackupAndNoMemberLosesAnything(t *testing.T) {
 	if after := e.footprint(shop, later); after != before {
 		t.Errorf("the cluster has\n%s\nand had\n%s", after, before)
 	}
-	if says := e.agent.logged.String(); !strings.Contains(says, "The previous hub does not answer, and the hub has the same member") ||
+	if says := e.agent.logged.String(); !strings.Contains(says, "The hub is the successor of the previous hub: the deliveries stay") ||
 		strings.Contains(says, "Leaving the previous membership") {
 		t.Error("the agent has left the fleet of the lost hub")
 	}

@@ -149,6 +149,7 @@ var allowed = map[string]struct{ everywhere, own, workspace []string }{
 			"list clusterresourceplacements.placement.kubernetes-fleet.io", "list resourceplacements.placement.kubernetes-fleet.io",
 			"list auditentries.muster-fleet.github.io", "list namespaces", "list serviceaccounts", "get namespaces kube-system",
 		},
+		own: []string{"get secrets muster-hub-identity"},
 	},
 	nobody: {}, stranger: {},
 }
@@ -256,7 +257,7 @@ func (f fixture) everybody() ([]identity, []string) {
 	})
 	who = append(who, account(repoReader, naming.SystemNamespace, naming.GitOpsAccount, naming.SystemNamespace))
 	f.cluster.InstallTemplate(f.t, "fleet/templates/backup-rbac.yaml")
-	who = append(who, account(backupTaker, naming.SystemNamespace, "fleet-backup", ""))
+	who = append(who, account(backupTaker, naming.SystemNamespace, "fleet-backup", naming.SystemNamespace))
 	who = append(who, account(keylessMember, ofKeyless, naming.MemberServiceAccount, ofKeyless),
 		account(unknownMember, naming.MemberSystemNamespace, unknown.name, unknown.namespaceName()),
 		second, account(nobody, bystander, "default", ""),

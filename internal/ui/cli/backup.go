@@ -34,6 +34,7 @@ func newBackup(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 - tokens, members with their reports, ClusterGroups, Policies, Schedules and AuditEntries
 - Bundles, GitRepos, HelmOps, placements and overrides
 - the workspaces with their Secrets, and the identities of MemberClusters
+- the key and the term of the hub
 
 The objects that the hub writes again are left out.
 
@@ -87,6 +88,9 @@ func (b *backuper) run(ctx context.Context) error {
 	printSummary(&p, summary)
 	p.line("%s has %d objects of the hub at %s: %s before compression, %s as a file, written in %s.",
 		b.file, summary.Objects(), hub.server, bytesOf(int64(summary.Bytes())), bytesOf(size), time.Since(begun).Round(time.Millisecond))
+	if summary.Hub == nil {
+		p.line("The file has no key of the hub: a restored hub cannot fence this one.")
+	}
 	if !summary.Secrets {
 		p.line("The file has no Secrets: keep the kubeconfigs and the credentials of repositories elsewhere.")
 	}

@@ -22,7 +22,7 @@ const groupHelp = "help"
 func groups() []group {
 	type constructor = func(genericiooptions.IOStreams, *access) *cobra.Command
 	return []group{
-		{"install", "Install:", []constructor{newInit, newMigrate, newUse, newBackup, newRestore}},
+		{"install", "Install:", []constructor{newInit, newMigrate, newUse, newBackup, newRestore, newHub}},
 		{"join", "Join:", []constructor{newJoin, newMove, newToken}},
 		{"look", "Look:", []constructor{
 			newGet, newWatch, newExplain, newTree, newEvents, newLogs, newWait, newBundle, newDashboard, newDoctor, newSupport,

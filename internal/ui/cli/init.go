@@ -42,7 +42,7 @@ Values of an earlier run stay. Running init again changes only the version.
 
 Members reach the hub by the address and the CA in the kubeconfig. To use others, set
 --hub-url, or the values apiServerURL and apiServerCA. For a copy of its
-objects, see "muster backup --help".`,
+objects, see "muster backup --help"; for two hubs of one fleet, "muster hub --help".`,
 		Example: `  # Install the hub
   muster init --context hub
 

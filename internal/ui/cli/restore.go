@@ -38,6 +38,9 @@ acts with the rights of these. They are paused until you resume them, because th
 objects that placements select. Tokens keep the rest of their life. A hub with members of its own
 is refused, unless --merge is given.
 
+The hub gets the key of the lost hub, and a higher term. Members that have obeyed this hub refuse
+the lost one; see "muster hub --help". With --merge, the hub keeps its own key.
+
 You need the rights of an administrator, and the right to impersonate the authors.`,
 		Example: `  # Stop the hub on the new cluster, restore the backup, and start the hub
   kubectl --context new-hub -n cattle-fleet-system scale deployment fleet-controller --replicas=0
@@ -85,6 +88,9 @@ func (r *restorer) run(ctx context.Context, file string) error {
 	}
 	if err != nil {
 		return err
+	}
+	if restored.Term > 0 {
+		p.line("The hub has the key of the lost hub, and term %d. Members that have obeyed it refuse the lost hub.", restored.Term)
 	}
 	if restored.Paused > 0 {
 		p.paragraph(0, "%d placements are paused, because the objects that they select are not in the backup. Start the hub, restore these "+

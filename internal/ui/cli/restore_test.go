@@ -100,6 +100,7 @@ func newRestoring(t *testing.T) restoring {
 	status(revoked, `{"status":{"history":[{"time":"2026-01-02T03:04:05Z","reason":"Joined"}],"namespace":"gone",
 		"conditions":[{"type":"Ready","status":"False"},{"type":"example.com/Checked","status":"True"}]}}`)
 
+	r.putIdentity(r.from, 3)
 	key, err := age.GenerateX25519Identity()
 	r.check(err)
 	file, identity := filepath.Join(t.TempDir(), "hub.age"), filepath.Join(t.TempDir(), "key.txt")
@@ -122,6 +123,7 @@ func TestAHubIsRestoredOnAnotherCluster(t *testing.T) {
 	}
 	r.target.InstallHub(t)
 	r.admin.cacheDir = t.TempDir()
+	r.putIdentity(r.onto, 7) // that of the new hub, from its first start
 	r.refusals()
 
 	out, said, err := r.admin.run(strings.Fields(r.command)...)
@@ -131,7 +133,7 @@ func TestAHubIsRestoredOnAnotherCluster(t *testing.T) {
 	}
 	r.mayPlace(r.onto)
 	r.interrupted()
-	r.admin.says(r.command, "1 objects of the backup", "1 placements are paused", "Start the hub: ")
+	r.admin.says(r.command, "1 objects of the backup", "1 placements are paused", "Start the hub: ", "and term 4. Members")
 	r.admin.says(r.command, "\n0 objects of the backup")
 	r.compare()
 
@@ -150,6 +152,10 @@ func TestAHubIsRestoredOnAnotherCluster(t *testing.T) {
 	r.check(r.onto.Get(ctx, client.ObjectKeyFromObject(web), web))
 	if web.Labels["env"] != "changed" {
 		t.Errorf("a second restore has set the labels %v", web.Labels)
+	}
+	before, after := r.identity(r.from), r.identity(r.onto)
+	if !after.SameKey(before) || before.Term != 3 || after.Term != 4 {
+		t.Errorf("the hub has term %d, and the restored one %d, with the same key: %t", before.Term, after.Term, after.SameKey(before))
 	}
 }
 

@@ -16,8 +16,9 @@ var importCauses = []cause{
 	{
 		kinds: ofClusters, reasons: []string{reasons.AgentOfOtherHub},
 		means: "The agent of the Cluster works for another hub of the same fleet. This hub may be an old one, replaced by a restored hub.",
-		remedy: "If this hub is the old one, shut it down. If it must have the cluster again, raise spec.redeployAgentGeneration of the " +
-			"Cluster. The agent then leaves the other hub.",
+		remedy: "If this hub is the old one, uninstall it. If it must have the cluster again, promote it, and raise " +
+			"spec.redeployAgentGeneration of the Cluster. The agent then leaves the other hub.",
+		onHub: []string{"muster hub status", "muster hub promote"},
 	},
 	{
 		kinds: ofClusters, reasons: []string{

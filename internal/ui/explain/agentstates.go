@@ -45,6 +45,13 @@ var stateCauses = []cause{
 		remedy: "Uninstall the agent. To join again, give the agent a new registration token.",
 	},
 	{
+		kinds: ofAgents, reasons: []string{"Fenced"},
+		means: "The hub has a lower term than the one that the cluster obeys: it was restored elsewhere, and is an old hub. The agent " +
+			"changes nothing for it.",
+		remedy: "Lead the agent to the hub with the higher term. If this hub is to be obeyed again, promote it.",
+		onHub:  []string{"muster hub status", "muster hub promote"},
+	},
+	{
 		kinds: ofAgents, reasons: []string{"Standby"},
 		means: "Another agent sends the heartbeats of this member.",
 		remedy: "No action needed while a new version replaces the agent. Otherwise two clusters share one credential: " +

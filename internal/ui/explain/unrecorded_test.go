@@ -21,7 +21,6 @@ const (
 var unrecorded = []struct{ kind, reasons, why string }{
 	{kindCluster, "MemberClusterLeft RemovalUnconfirmed HubRestored", notYet},
 	{kindCluster, "NotInitialized Quarantined", afterRecording},
-	{kindCluster, "AgentOfOtherHub", notYet},
 	{kindCluster, "Quarantining", aRace},
 	{kindCluster, "InternalMemberClusterUnhealthy", inReport},
 	{kindCluster, "PullSecretMissing InvalidName", notYet},
@@ -54,5 +53,5 @@ var unrecorded = []struct{ kind, reasons, why string }{
 		"DiffReportingIncompleteOrFailed", notYet},
 	{kindClusterPlacement, "ScheduleFailed", byObstacle},
 	{kindClusterPlacement, "WorkNotTrackable ManifestNotTrackable", isTrue},
-	{kindAgent, "BadInput Waiting Denied Retrying Unreachable Left Standby Starting Trying Joining", noObject},
+	{kindAgent, "BadInput Waiting Denied Retrying Unreachable Left Fenced Standby Starting Trying Joining", noObject},
 }

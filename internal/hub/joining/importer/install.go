@@ -46,8 +46,12 @@ type installedAgent struct {
 	account types.UID
 }
 
-// install applies the agent's chart, after the removal of an earlier agent's objects.
+// install applies the agent's chart, after the removal of an earlier agent's objects. It changes
+// nothing on a cluster that obeys another hub with a higher term.
 func (c *Controller) install(ctx context.Context, i installation) error {
+	if err := c.checkTerm(ctx, i); err != nil {
+		return err
+	}
 	if err := c.replaceForeign(ctx, i); err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o 
 	}
 	mayReplace := func(account *corev1.ServiceAccount) error { return c.mayReplace(ctx, r, account) }
 	account, err := identity.Establish(ctx, c.Client, c.Live, mayReplace,
-		identity.Objects(membernamespace.Join(c.Liveness.Period(0), c.Hub(o.match)))...)
+		identity.Objects(membernamespace.Join(c.Liveness.Period(0), c.Hub(o.match), c.Identity.Term()))...)
 	if err != nil {
 		return d, nil, err
 	}

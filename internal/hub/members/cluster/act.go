@@ -188,7 +188,7 @@ func (c *Controller) period(o *observed, current time.Duration) time.Duration {
 // asks returns the report's spec for the agent of a staying Cluster. The spec includes the leave
 // policy, because the agent may leave by itself to register elsewhere.
 func (o observed) asks(period time.Duration, hub *clusterv1beta1.HubAddress) clusterv1beta1.InternalMemberClusterSpec {
-	asked := membernamespace.Join(period, hub)
+	asked := membernamespace.Join(period, hub, o.Term)
 	asked.Warning, asked.Quarantined, asked.HealthCheck = o.credential.Warning(), o.Quarantined, o.healthCheck
 	if o.LeavePolicy == clusterv1beta1.LeaveDelete {
 		asked.LeavePolicy = clusterv1beta1.LeaveDelete

@@ -125,6 +125,7 @@ func (c *Controller) writeLeftovers(ctx context.Context, member membernamespace.
 
 func (c *Controller) removeFinalizer(ctx context.Context, record client.Object) error {
 	c.Liveness.Forget(membernamespace.Of(record).Namespace)
+	c.Identity.Forget(membernamespace.Of(record).Namespace)
 	if err := c.ReadmitContents(ctx, membernamespace.Of(record).Namespace, ""); err != nil {
 		return err
 	}

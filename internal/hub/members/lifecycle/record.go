@@ -163,6 +163,8 @@ type Observed struct {
 	// move there.
 	Hub        *clusterv1beta1.HubAddress
 	WaitToMove time.Duration
+	// Term is the term of the hub, for the agent.
+	Term *clusterv1beta1.HubTerm
 }
 
 // key returns the namespace and name of the membership object.
@@ -234,6 +236,7 @@ func (o Observed) Address() Address { return Address{Desired: o.Hub, Report: o.R
 func (c *Controller) observe(ctx context.Context, record client.Object) (Observed, error) {
 	o := Observed{
 		Member: membernamespace.Of(record), Revoked: membership.Revoked(record), Refresh: spread(c.Liveness.Refresh(), record.GetUID()),
+		Term: c.Identity.Term(),
 	}
 	o.LeavePolicy, o.PolicyProblem = leavePolicy(record, c.leavePolicy)
 	if o.Quarantined = membership.Quarantined(record); o.Quarantined {
@@ -267,7 +270,7 @@ func (c *Controller) observe(ctx context.Context, record client.Object) (Observe
 	if o.Foreign {
 		return o, nil
 	}
-	o.Report, err = o.ReadReport(ctx, c.Client)
+	o.Report, err = c.readReport(ctx, o.Member)
 	o.Uninstall, o.AgentStays = o.uninstall(record)
 	return o, err
 }

@@ -160,7 +160,7 @@ func (r *reconciliation) prepare(ctx context.Context) error {
 		return err
 	}
 	failure := r.prepareAccount(ctx)
-	request := membernamespace.Join(period(r.mc), r.AddressToAsk(&o.Observed))
+	request := membernamespace.Join(period(r.mc), r.AddressToAsk(&o.Observed), o.Term)
 	request.HealthCheck, request.Credential = r.Config.Current().HealthCheck.Thresholds(), r.renewer.Issue(ctx, &o.credential)
 	request.Warning, request.Quarantined = o.credential.Warning(), o.Quarantined
 	o.credential.Failure = errors.Join(failure, o.credential.Failure)

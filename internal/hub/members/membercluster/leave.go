@@ -43,7 +43,7 @@ func (r *reconciliation) AskToLeave(ctx context.Context) error {
 	if len(r.o.works) > 0 {
 		return r.deleteWorks(ctx)
 	}
-	asked := membernamespace.Join(period(r.mc), r.o.Hub)
+	asked := membernamespace.Join(period(r.mc), r.o.Hub, r.o.Term)
 	asked.State, asked.LeavePolicy, asked.UninstallAgent = clusterv1beta1.ClusterStateLeave, r.o.LeavePolicy, r.o.Uninstall
 	if r.o.Report != nil {
 		asked.Credential = r.o.Report.Spec.Credential

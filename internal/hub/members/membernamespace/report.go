@@ -77,9 +77,9 @@ func (m Member) ForgetKey(ctx context.Context, c client.Client, report *clusterv
 }
 
 // Join returns the spec of the report of a member in the fleet.
-func Join(period time.Duration, hub *clusterv1beta1.HubAddress) clusterv1beta1.InternalMemberClusterSpec {
+func Join(period time.Duration, hub *clusterv1beta1.HubAddress, term *clusterv1beta1.HubTerm) clusterv1beta1.InternalMemberClusterSpec {
 	return clusterv1beta1.InternalMemberClusterSpec{
-		State: clusterv1beta1.ClusterStateJoin, HeartbeatPeriodSeconds: int32(period.Seconds()), Hub: hub,
+		State: clusterv1beta1.ClusterStateJoin, HeartbeatPeriodSeconds: int32(period.Seconds()), Hub: hub, HubTerm: term,
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
+	"github.com/muster-fleet/muster/internal/hub/runtime/identity"
 	"github.com/muster-fleet/muster/internal/hub/runtime/notify"
 	"github.com/muster-fleet/muster/internal/hub/runtime/servedkinds"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
@@ -54,6 +55,8 @@ type Deps struct {
 	ReadmitContents  func(ctx context.Context, namespace string, uid types.UID) error
 	Kinds            *servedkinds.Kinds
 	Workspaces       *Workspaces
+	// Identity has the term of the hub. Nil in tests without one.
+	Identity *identity.Keeper
 	// Joins delays work after joins while many members join.
 	Joins *Joins
 	// Offers lets the controller of a member write the first conditions of other controllers.

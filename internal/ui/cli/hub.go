@@ -1,0 +1,218 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/fleet/term"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// hubber is the common part of the commands muster hub.
+type hubber struct {
+	changer
+	yes   bool
+	above int64
+}
+
+func newHub(streams genericiooptions.IOStreams, h *access) *cobra.Command {
+	command := &cobra.Command{
+		Use:    "hub",
+		Hidden: true, // for lack of room on the page: the help of muster restore names it
+		Short:  "Show the term of a hub, promote it or demote it",
+		Long: `A hub has a key and a term. A restored hub has the key of its backup and a higher term. Of two
+hubs with the same key, members with Muster's agent obey the higher term. The other hub is
+fenced: it changes nothing.`,
+		Example: `  muster hub status --context hub`,
+		Args:    takesCommand,
+		RunE:    func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	command.AddCommand(newHubStatus(streams, h), newHubPromote(streams, h), newHubDemote(streams, h))
+	return command
+}
+
+func newHubber(streams genericiooptions.IOStreams, h *access) *hubber {
+	return &hubber{changer: changer{IOStreams: streams, access: h, timeout: time.Minute}}
+}
+
+func newHubStatus(streams genericiooptions.IOStreams, h *access) *cobra.Command {
+	b, failing := newHubber(streams, h), false
+	command := &cobra.Command{
+		Use:   "status",
+		Short: "Show the key and the term of a hub, and whether it is fenced",
+		Long: `Show the key and the term of a hub, and whether it works. A fenced hub has seen the proof of
+another hub with the same key and a higher term. You need the right to read the Secret
+` + naming.SystemNamespace + `/` + naming.HubIdentitySecret + `.`,
+		Example: `  muster hub status
+
+  # Fail unless the hub works
+  muster hub status --exit-code`,
+		Args:              takesNone,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return interruptible(command.Context(), b.status(command.Context(), failing))
+		},
+	}
+	command.Flags().BoolVar(&failing, "exit-code", false, "Exit with code 3 if the hub is fenced or demoted")
+	return command
+}
+
+func newHubPromote(streams genericiooptions.IOStreams, h *access) *cobra.Command {
+	b := newHubber(streams, h)
+	command := &cobra.Command{
+		Use:   "promote",
+		Short: "Raise the term of a hub, so that members obey it and no other",
+		Long: `Raise the term of a hub above its own term, and above the term of the hub that has fenced it.
+Members of this hub then refuse every other hub with the same key, and the other hub stops
+when it sees the proof. A fenced or demoted hub works again.
+
+Stop the other hub first, or demote it. Members that have joined the other hub keep obeying
+it until they come back to this hub.`,
+		Example: `  # Promote the hub without a question
+  muster hub promote --context new-hub --yes
+
+  # Promote it above the term of a hub that it has not met
+  muster hub promote --context new-hub --above 7 --yes`,
+		Args:              takesNone,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return interruptible(command.Context(), b.change(command.Context(), "promote", func(i term.Identity) term.Identity {
+				return i.Promote(b.above)
+			}))
+		},
+	}
+	command.Flags().Int64Var(&b.above, "above", 0, "Term of another hub, to exceed it too")
+	b.addYes(command)
+	return command
+}
+
+func newHubDemote(streams genericiooptions.IOStreams, h *access) *cobra.Command {
+	b := newHubber(streams, h)
+	command := &cobra.Command{
+		Use:   "demote",
+		Short: "Stop a hub: it changes nothing until muster hub promote",
+		Long: `Stop a hub. It registers no clusters, delivers nothing, and removes nothing. Members keep all
+deliveries. Use it before a planned move to another hub. "muster hub promote" ends it.`,
+		Example: `  muster hub demote --context hub --yes`,
+		Args:    takesNone, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return interruptible(command.Context(), b.change(command.Context(), "demote", func(i term.Identity) term.Identity {
+				i.Demoted = true
+				return i
+			}))
+		},
+	}
+	b.addYes(command)
+	return command
+}
+
+func (b *hubber) addYes(command *cobra.Command) {
+	command.Flags().BoolVar(&b.yes, "yes", false, "Change the hub without a question")
+}
+
+// hubIdentity is the identity of a hub with its Secret.
+type hubIdentity struct {
+	*checked
+	term.Identity
+	secret  *corev1.Secret
+	cluster string
+}
+
+func (b *hubber) read(ctx context.Context) (found hubIdentity, err error) {
+	if found.checked, err = b.checked(); err != nil {
+		return found, err
+	}
+	if err := require(ctx, append(found.reachable()[:1], found.hubRuns()[0])); err != nil {
+		return found, err
+	}
+	if found.cluster, err = found.clusterID(ctx); err != nil {
+		return found, err
+	}
+	found.secret = &corev1.Secret{}
+	err = found.Get(ctx, client.ObjectKey{Namespace: naming.SystemNamespace, Name: naming.HubIdentitySecret}, found.secret)
+	switch {
+	case apierrors.IsNotFound(err):
+		return found, fmt.Errorf("the hub on %s has no term yet: a running hub of this version makes one; check its version with muster doctor",
+			found.server)
+	case err != nil:
+		return found, fmt.Errorf("reading Secret %s/%s, the identity of the hub: %w", naming.SystemNamespace, naming.HubIdentitySecret, err)
+	}
+	if found.Identity, err = term.FromSecret(found.secret); err != nil {
+		return found, fmt.Errorf("the Secret %s/%s is no identity of a hub: %w", naming.SystemNamespace, naming.HubIdentitySecret, err)
+	}
+	return found, nil
+}
+
+// state returns the state of a hub in one word.
+func (i hubIdentity) state() string {
+	switch {
+	case i.Stopped(i.cluster) == "":
+		return "Active"
+	case i.Demoted:
+		return "Demoted"
+	}
+	return "Fenced"
+}
+
+func (b *hubber) status(ctx context.Context, failing bool) error {
+	hub, err := b.read(ctx)
+	if err != nil {
+		return err
+	}
+	p := newProse(b.Out)
+	for _, row := range [][2]string{
+		{"Server", hub.server}, {"Cluster", hub.cluster}, {"Key", hub.Fingerprint()}, {"Term", fmt.Sprint(hub.Term)}, {"State", hub.state()},
+	} {
+		p.line("%-8s %s", row[0], row[1])
+	}
+	why := hub.Stopped(hub.cluster)
+	if why != "" {
+		p.line("")
+		p.paragraph(0, "%s.", why)
+	}
+	if why != "" && failing && p.err == nil {
+		return errNotWell
+	}
+	return p.err
+}
+
+// change writes another identity of the hub, after the answer of the user.
+func (b *hubber) change(ctx context.Context, what string, edit func(term.Identity) term.Identity) error {
+	hub, err := b.read(ctx)
+	if err != nil {
+		return err
+	}
+	p := newProse(b.Out)
+	next := edit(hub.Identity)
+	p.line("The hub at %s has term %d and is %s.", hub.server, hub.Term, hub.state())
+	if next.Term == hub.Term && next.Demoted == hub.Demoted {
+		return errors.Join(p.err, b.line("It is demoted already."))
+	}
+	if !b.yes {
+		if err := b.askFor(ctx, fmt.Sprintf("Do you want to %s this hub?", what), "muster hub "+what, "use --yes"); err != nil {
+			return err
+		}
+	}
+	next.Fill(hub.secret)
+	err = hub.Update(ctx, hub.secret)
+	if apierrors.IsConflict(err) {
+		return fmt.Errorf("the identity of the hub has changed meanwhile, and nothing is done: run the command again: %w", err)
+	}
+	if err != nil {
+		return fmt.Errorf("writing Secret %s/%s, the identity of the hub: %w", naming.SystemNamespace, naming.HubIdentitySecret, err)
+	}
+	if next.Demoted {
+		p.line("It is demoted, and changes nothing within seconds.")
+	} else {
+		p.line("It has term %d, and is active within seconds.", next.Term)
+	}
+	return p.err
+}

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/fleet/term"
+	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/testkube"
+)
+
+// putIdentity gives a hub another key, with a term.
+func (r restoring) putIdentity(on client.Client, number int64) {
+	r.t.Helper()
+	identity, err := term.NewIdentity()
+	r.check(err)
+	identity.Term = number
+	secret := identity.Secret(naming.SystemNamespace)
+	r.check(client.IgnoreNotFound(on.Delete(context.Background(), secret.DeepCopy())))
+	r.check(on.Create(context.Background(), secret))
+}
+
+func (r restoring) identity(of client.Client) term.Identity {
+	r.t.Helper()
+	secret := &corev1.Secret{}
+	r.check(of.Get(context.Background(), client.ObjectKey{Namespace: naming.SystemNamespace, Name: naming.HubIdentitySecret}, secret))
+	identity, err := term.FromSecret(secret)
+	r.check(err)
+	return identity
+}
+
+func TestAHubIsPromotedAndDemotedOnlyAfterAQuestion(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it needs a control plane")
+	}
+	target := testkube.Turn(t, "cli-promoted")
+	r := restoring{t: t, target: target, onto: target.Client(t)}
+	admin := of(t, target, target.Account(t, "cli-admin", "cluster-admin"))
+	admin.refused("hub status", "it is not a hub; install the hub with muster init")
+	target.InstallHub(t)
+	admin.cacheDir = t.TempDir()
+	r.check(client.IgnoreAlreadyExists(r.onto.Create(context.Background(), &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "all-of-fleet"},
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{"fleet.cattle.io"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+			{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get", "list"}}},
+	})))
+	tenant := of(t, target, target.Account(t, "cli-fleet", "all-of-fleet"))
+	r.check(client.IgnoreNotFound(r.onto.Delete(context.Background(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubIdentitySecret},
+	})))
+	admin.refused("hub status", "has no term yet")
+	r.putIdentity(r.onto, 3)
+
+	admin.says("hub status", "Term     3", "State    Active", "Key      "+r.identity(r.onto).Fingerprint())
+	admin.says("hub status --exit-code")
+	for _, command := range []string{"hub promote", "hub demote"} {
+		admin.refused(command, "waits for a confirmation", "use --yes")
+		tenant.refused(command+" --yes", "reading Secret "+naming.SystemNamespace+"/"+naming.HubIdentitySecret, "forbidden")
+	}
+	if now := r.identity(r.onto); now.Term != 3 || now.Demoted {
+		t.Errorf("without an answer, it has term %d, demoted: %t", now.Term, now.Demoted)
+	}
+	admin.says("hub demote --yes", "has term 3 and is Active", "It is demoted")
+	admin.says("hub demote --yes", "It is demoted already.")
+	admin.says("hub status", "State    Demoted", "run muster hub promote")
+	if _, _, err := admin.run("hub", "status", "--exit-code"); ExitCode(err) != exitNotWell {
+		t.Errorf("the exit code for a demoted hub is %d", ExitCode(err))
+	}
+	admin.says("hub promote --yes", "has term 3 and is Demoted", "It has term 4")
+	admin.says("hub promote --above 7 --yes", "It has term 8")
+
+	fenced := r.identity(r.onto)
+	other := fenced.Promote(11)
+	fenced.FencedBy = other.On("another-cluster")
+	secret := &corev1.Secret{}
+	r.check(r.onto.Get(context.Background(), client.ObjectKey{Namespace: naming.SystemNamespace, Name: naming.HubIdentitySecret}, secret))
+	fenced.Fill(secret)
+	r.check(r.onto.Update(context.Background(), secret))
+	admin.says("hub status", "State    Fenced", "it has term 8", "has term 12", "another-cluster")
+	admin.says("hub promote --yes", "is Fenced", "It has term 13")
+	out, said, err := admin.run("hub", "status")
+	if err != nil || strings.Contains(out+said, string(fenced.Seed())) {
+		t.Errorf("the key of the hub is shown: %v", err)
+	}
+}
