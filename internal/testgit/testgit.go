@@ -81,7 +81,11 @@ func (r *Repository) Clear() {
 // Link makes a symbolic link in the work tree.
 func (r *Repository) Link(to, name string) {
 	r.t.Helper()
-	if err := os.Symlink(to, filepath.Join(r.work, name)); err != nil {
+	file := filepath.Join(r.work, name)
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := os.Symlink(to, file); err != nil {
 		r.t.Fatal(err)
 	}
 }

@@ -15,14 +15,14 @@ const MaxPaths = 100_000
 // MaxFile bounds the bytes read from a file.
 const MaxFile = maxFiles
 
-// Directory returns the tree of a directory on disk. Links to files count, if they lead to a file
-// within the directory. Links to directories do not.
+// Directory returns the tree of a directory on disk. Links to files count. Links to directories do
+// not.
 func Directory(name string) (Tree, error) {
 	root, err := os.OpenRoot(name)
 	if err != nil {
 		return Tree{}, fmt.Errorf("reading directory %s: %w", name, err)
 	}
-	tree := Tree{Read: func(file string) ([]byte, error) {
+	tree := Tree{Broken: map[string]error{}, Read: func(file string) ([]byte, error) {
 		info, err := root.Stat(file)
 		switch {
 		case err != nil:
@@ -45,7 +45,7 @@ func Directory(name string) (Tree, error) {
 		case entry.Type()&fs.ModeSymlink != 0:
 			info, err := root.Stat(file)
 			if err != nil {
-				return brokenLink(root, file, path.Join(name, file), err)
+				tree.Broken[file] = brokenLink(root, file, err)
 			} else if !info.Mode().IsRegular() {
 				return nil
 			}
@@ -62,15 +62,15 @@ func Directory(name string) (Tree, error) {
 }
 
 // brokenLink returns the error for a link of a directory that leads to no file of the directory.
-func brokenLink(root *os.Root, file, shown string, err error) error {
+func brokenLink(root *os.Root, file string, err error) error {
 	target, unread := root.Readlink(file)
 	switch _, outside := LinkTarget(file, target); {
 	case unread == nil && outside != nil:
-		return fmt.Errorf("%w: put the file itself in the place of the link, or remove the link", outside)
+		return outside
 	case unread == nil && errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("the link %s: there is no file %s: correct the link, or remove it", shown, target)
+		return NoTarget(file, target)
 	}
-	return fmt.Errorf("following the link %s: %w", shown, err)
+	return fmt.Errorf("following the link %s: %w", file, err)
 }
 
 // TooLarge is the error for a file above MaxFile.

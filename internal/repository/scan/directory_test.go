@@ -44,20 +44,27 @@ func TestADirectoryIsReadWithoutLeavingIt(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"repo": "a.yaml c.yaml web/b.yaml"}, shape(bundles)); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
-	link("../secret.yaml", "d.yaml")
-	const outside = "the link d.yaml: ../secret.yaml lies outside of the repository: put the file itself in the place of the link, " +
-		"or remove the link"
-	if _, err := Directory(repository); err == nil || err.Error() != outside {
-		t.Errorf("a link out of the directory: %v", err)
+	link("../../secret.yaml", "web/d.yaml")
+	const outside = "the link web/d.yaml: ../../secret.yaml lies outside of the repository: put the file itself in the place of the link, " +
+		"or exclude the link in a .fleetignore"
+	fails := func(what, want string) {
+		t.Helper()
+		tree, err := Directory(repository)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bundles, err := Bundles(t.Context(), repo(fleet.GitRepoSpec{Paths: []string{"web", "other"}}), tree, nil)
+		if err == nil || !strings.Contains(err.Error(), want) || len(bundles) != 1 {
+			t.Errorf("%s: %d Bundles, %v", what, len(bundles), err)
+		}
 	}
-	if err := os.Remove(filepath.Join(repository, "d.yaml")); err != nil {
+	write("repo/other/a.yaml", configMap)
+	fails("a link out of the directory", outside)
+	if err := os.Remove(filepath.Join(repository, "web", "d.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	link("gone.yaml", "e.yaml")
-	const nowhere = "there is no file gone.yaml: correct the link, or remove it"
-	if _, err := Directory(repository); err == nil || !strings.HasSuffix(err.Error(), nowhere) {
-		t.Errorf("a link to no file: %v", err)
-	}
+	link("gone.yaml", "web/e.yaml")
+	fails("a link to no file", "the link web/e.yaml: there is no file gone.yaml: correct the link, or exclude it in a .fleetignore")
 	if _, err := Directory(filepath.Join(top, "none")); err == nil {
 		t.Error("a directory that does not exist was read")
 	}

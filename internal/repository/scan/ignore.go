@@ -33,7 +33,7 @@ func visible(t Tree) (Tree, error) {
 		}
 		rules = append(rules, ignored{path.Dir(name), patterns})
 	}
-	shown := Tree{Read: t.readWhole, Submodules: t.Submodules}
+	shown := Tree{Read: t.readWhole, Submodules: t.Submodules, Broken: t.Broken}
 	for _, name := range t.Paths {
 		if path.Base(name) != ignoreFile && !hidden(name, rules) {
 			shown.Paths = append(shown.Paths, name)

@@ -16,6 +16,9 @@ type Tree struct {
 	Paths []string
 	// Submodules are the paths without files of their own. Read returns an error for them.
 	Submodules map[string]bool
+	// Broken are the links that lead to no file of the tree, with the reason. They are paths, too, so
+	// only a Bundle with such a link fails.
+	Broken map[string]error
 	// Read returns a file. It never leaves the tree.
 	Read func(path string) ([]byte, error)
 }
@@ -65,6 +68,9 @@ func (t Tree) readWhole(name string) ([]byte, error) {
 		return nil, fmt.Errorf("%s is a submodule, and submodules are not read: put its files into the repository, or exclude it in a %s", name,
 			ignoreFile)
 	}
+	if err := t.Broken[name]; err != nil {
+		return nil, err
+	}
 	data, err := t.Read(name)
 	if err == nil && bytes.HasPrefix(data, []byte(pointer)) {
 		return nil, fmt.Errorf("%s is a pointer of Git LFS, and the file itself is not read: store it in the repository, or exclude it in a %s",
@@ -99,7 +105,12 @@ func relative(dir, name string) string {
 func LinkTarget(link, target string) (string, error) {
 	joined, err := within(path.Dir(link), target)
 	if err != nil {
-		return "", fmt.Errorf("the link %s: %w", link, err)
+		return "", fmt.Errorf("the link %s: %w: put the file itself in the place of the link, or exclude the link in a %s", link, err, ignoreFile)
 	}
 	return joined, nil
+}
+
+// NoTarget is the error for a link without a file behind it.
+func NoTarget(link, target string) error {
+	return fmt.Errorf("the link %s: there is no file %s: correct the link, or exclude it in a %s", link, target, ignoreFile)
 }

@@ -79,8 +79,8 @@ var repositoryCauses = []cause{
 		kinds: ofGitRepos, reasons: []string{reasons.CommitUnreadable},
 		means: "A file of the commit is invalid, so some Bundles stay at an earlier commit. Until the file is corrected, the hub deletes no " +
 			"Bundle.",
-		remedy:   "Correct the file in the message, and push. To check a directory before a push, print its Bundles.",
-		onMember: []string{"muster bundle ."},
+		remedy: "Correct the file in the message, and push. To check a directory before a push, print its Bundles with " +
+			"muster bundle DIRECTORY.",
 	},
 	{
 		kinds: ofGitRepos, reasons: []string{reasons.BundleNameTaken},

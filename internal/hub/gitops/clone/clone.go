@@ -11,6 +11,7 @@ import (
 	"io"
 	"maps"
 	"net/url"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -227,9 +228,9 @@ func (r repositoryOf) read(name string, hash plumbing.Hash) ([]byte, error) {
 }
 
 // follow adds links to files of the commit, and the submodules.
-func follow(ctx context.Context, r repositoryOf, links map[string]plumbing.Hash, submodules map[string]bool) (scan.Tree, error) {
-	targets := map[string]plumbing.Hash{}
-	for name, hash := range links {
+func follow(ctx context.Context, r repositoryOf, hashes map[string]plumbing.Hash, submodules map[string]bool) (scan.Tree, error) {
+	texts := links{}
+	for name, hash := range hashes {
 		if ctx.Err() != nil {
 			return scan.Tree{}, ctx.Err()
 		}
@@ -237,16 +238,30 @@ func follow(ctx context.Context, r repositoryOf, links map[string]plumbing.Hash,
 		if err != nil {
 			return scan.Tree{}, err
 		}
-		target, err := scan.LinkTarget(name, string(text))
-		if err != nil {
-			return scan.Tree{}, err
-		}
-		if hash, found := r.blobs[target]; found {
-			targets[name] = hash
+		texts[name] = string(text)
+	}
+	tree := scan.Tree{Submodules: submodules, Broken: map[string]error{}, Paths: slices.Collect(maps.Keys(submodules))}
+	directories := map[string]bool{".": true}
+	for name := range r.blobs {
+		tree.Paths = append(tree.Paths, name)
+		for dir := path.Dir(name); !directories[dir]; dir = path.Dir(dir) {
+			directories[dir] = true
 		}
 	}
-	tree := scan.Tree{Submodules: submodules, Paths: slices.AppendSeq(slices.Collect(maps.Keys(submodules)), maps.Keys(targets))}
-	for name := range r.blobs {
+	targets := map[string]plumbing.Hash{}
+	for name, text := range texts {
+		target, err := texts.resolve(name)
+		hash, found := r.blobs[target]
+		switch {
+		case err != nil:
+			tree.Broken[name] = err
+		case found:
+			targets[name] = hash
+		case directories[target]:
+			continue
+		default:
+			tree.Broken[name] = scan.NoTarget(name, text)
+		}
 		tree.Paths = append(tree.Paths, name)
 	}
 	maps.Copy(r.blobs, targets)
@@ -258,6 +273,42 @@ func follow(ctx context.Context, r repositoryOf, links map[string]plumbing.Hash,
 		return r.read(name, r.blobs[name])
 	}
 	return tree, nil
+}
+
+// mostLinks limits the links on the way to a file, as Linux does.
+const mostLinks = 40
+
+// links are the targets of the links of a commit, by path.
+type links map[string]string
+
+// resolve returns the path behind all links in a path.
+func (l links) resolve(name string) (string, error) {
+	resolved := name
+	for range mostLinks {
+		link := l.first(resolved)
+		if link == "" {
+			return resolved, nil
+		}
+		target, err := scan.LinkTarget(link, l[link])
+		if err != nil {
+			return "", err
+		}
+		resolved = path.Join(target, strings.TrimPrefix(resolved, link))
+	}
+	return "", fmt.Errorf("the link %s leads through more than %d links", name, mostLinks)
+}
+
+// first returns the shortest beginning of a path that is a link; "" if there is none.
+func (l links) first(name string) string {
+	for i := range len(name) + 1 {
+		if i < len(name) && name[i] != '/' {
+			continue
+		}
+		if _, isLink := l[name[:i]]; isLink {
+			return name[:i]
+		}
+	}
+	return ""
 }
 
 // explain names the remedy of an error, without the address: the library adds it to some errors.

@@ -149,16 +149,40 @@ func otherHost(known []byte) []byte {
 	return []byte(host + " ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl\n")
 }
 
-func TestALinkOutOfTheRepositoryIsRefused(t *testing.T) {
+// TestABrokenLinkFailsOnlyItsBundle has links of each kind in directories of their own, and links
+// outside of all Bundles.
+func TestABrokenLinkFailsOnlyItsBundle(t *testing.T) {
 	source := testgit.New(t, "web.git")
-	source.Link("../../etc/passwd", "a.yaml")
-	source.Push("main")
+	source.Write(map[string]string{"a/a.yaml": "kind: ConfigMap\n", "outside/b.yaml": "kind: ConfigMap\n", "ignored/b.yaml": "kind: ConfigMap\n",
+		"ignored/.fleetignore": "gone.yaml\n"})
+	for name, to := range map[string]string{
+		"docs/host": "/etc/hosts", "outside/passwd": "../../etc/passwd", "gone/gone.yaml": "nowhere.yaml", "ignored/gone.yaml": "nowhere.yaml",
+		"chain/one.yaml": "two.yaml", "chain/two.yaml": "../a/a.yaml", "latest": "a", "through/a.yaml": "../latest/a.yaml",
+		"loop/a.yaml": "b.yaml", "loop/b.yaml": "a.yaml",
+	} {
+		source.Link(to, name)
+	}
+	commit := source.Push("main")
 	_, address, ca := source.Web("", "")
 	r := open(t, address, "main")
 	r.CABundle = ca
-	if _, _, err := contents(t, r); err == nil || !strings.Contains(err.Error(),
-		"the link a.yaml: ../../etc/passwd lies outside of the repository") {
-		t.Errorf("%v", err)
+	for path, want := range map[string]string{
+		"a": "", "chain": "", "through": "", "ignored": "",
+		"outside": "the link outside/passwd: ../../etc/passwd lies outside of the repository: put the file itself in the place of the link, or " +
+			"exclude the link in a .fleetignore",
+		"gone": "the link gone/gone.yaml: there is no file nowhere.yaml: correct the link, or exclude it in a .fleetignore",
+		"loop": "the link loop/a.yaml leads through more than 40 links",
+	} {
+		repo := &fleet.GitRepo{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "web"}, Spec: fleet.GitRepoSpec{Paths: []string{path}}}
+		var bundles int
+		err := r.Read(t.Context(), commit, func(tree scan.Tree) error {
+			made, err := scan.Bundles(t.Context(), repo, tree, nil)
+			bundles = len(made)
+			return err
+		})
+		if want == "" && (err != nil || bundles != 1) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %d Bundles, %v", path, bundles, err)
+		}
 	}
 }
 
