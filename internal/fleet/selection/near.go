@@ -58,6 +58,23 @@ func (n *near) add(m Matcher, cluster *fleet.Cluster) {
 	}
 }
 
+// AbsentGroups returns the end of a message about ClusterGroups in targets that do not exist; empty
+// if there are none.
+func (m Matcher) AbsentGroups(groups []fleet.ClusterGroup) string {
+	var names []string
+	for i := range m.bundle.Spec.Targets {
+		name := m.bundle.Spec.Targets[i].ClusterGroup
+		exists := slices.ContainsFunc(groups, func(g fleet.ClusterGroup) bool { return g.Name == name })
+		if name != "" && !exists && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "; there is no ClusterGroup " + kube.JoinNames(names[:min(len(names), MaxNear)], len(names))
+}
+
 // Any reports whether there are any targets.
 func (u *Unmatched) Any() bool { return len(u.targets) > 0 }
 

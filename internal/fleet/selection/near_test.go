@@ -107,3 +107,20 @@ func TestWhyABundleDoesNotSelectACluster(t *testing.T) {
 		}
 	}
 }
+
+func TestAbsentClusterGroupsAreNamed(t *testing.T) {
+	groups := []fleet.ClusterGroup{{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: "prod"}}}
+	for spec, want := range map[string]string{
+		`targets: [{clusterGroup: prod}, {clusterName: edge-1}]`:                                "",
+		`targets: [{clusterGroup: prod}, {clusterGroup: default}]`:                              "; there is no ClusterGroup default",
+		`targets: [{clusterGroup: a}, {clusterGroup: b}, {clusterGroup: c}, {clusterGroup: d}]`: "; there is no ClusterGroup a, b, c and 1 more",
+	} {
+		m, err := NewMatcher(bundleOfSpec(t, spec), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.AbsentGroups(groups); got != want {
+			t.Errorf("%s: %q", spec, got)
+		}
+	}
+}

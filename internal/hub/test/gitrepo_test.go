@@ -312,6 +312,9 @@ func TestAGitRepoTakesOverItsOwnBundlesAndNoOthers(t *testing.T) {
 		}
 		return nil
 	})
+	repo := f.gitRepoSays("shop", "Ready", "NoTarget", "deployed nowhere: shop-a: its targets match no Cluster")
+	f.change(repo, func() { repo.Spec.Targets = []fleet.GitTarget{{ClusterGroup: "none"}} })
+	f.gitRepoSays("shop", "Ready", "NoTarget", "its targets match no Cluster; there is no ClusterGroup none; and 1 more")
 }
 
 func TestAGitRepoThatIsDeletedNamesTheFinalizersOfOthers(t *testing.T) {

@@ -5,6 +5,13 @@ import "github.com/muster-fleet/muster/internal/fleet/reasons"
 // repositoryCauses explains problems of GitRepos and HelmOps.
 var repositoryCauses = []cause{
 	{
+		kinds: ofSources, reasons: []string{reasons.NoTarget},
+		means: "No Bundle of this source matches a Cluster, so nothing is deployed.",
+		remedy: "Compare spec.targets with the labels of the Clusters. Without targets, a GitRepo selects the ClusterGroup default: " +
+			"create it, or set targets.",
+		onHub: []string{"kubectl -n NAMESPACE get clusters.fleet.cattle.io --show-labels"}, aside: true,
+	},
+	{
 		kinds: ofSources, reasons: []string{reasons.KindNotImplemented},
 		means:  "The hub reads no repositories, because the value gitops.enabled of the chart fleet is false.",
 		remedy: "Set the value to true.",

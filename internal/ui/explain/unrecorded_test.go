@@ -39,7 +39,7 @@ var unrecorded = []struct{ kind, reasons, why string }{
 	{kindBundle, "Quarantined", afterRecording},
 	{kindBundle, "ConsentMissing PolicyViolation TargetOutranked TargetUnmatched", notYet},
 	{kindGitRepo, "KindNotImplemented GitRepoInvalid PolicyViolation GitCredentialsUnusable RepositoryUnreachable CommitUnreadable " +
-		"BundleNameTaken BundlesNotReady Leaving", afterRecording},
+		"BundleNameTaken BundlesNotReady NoTarget Leaving", afterRecording},
 	{kindHelmOp, "HelmOpInvalid PolicyViolation ChartCredentialsUnusable ChartUnreadable BundleRefused BundleNameTaken", afterRecording},
 	{kindBundleDeployment, "ContentUnreadable CorrectionFailed", aRace},
 	{kindBundleDeployment, "Error", ofOthers},

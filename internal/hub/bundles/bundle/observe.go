@@ -62,7 +62,7 @@ func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observe
 	if o.problem = m.UnknownGroups(groups); o.problem != nil {
 		return o, c.observeUnmatched(ctx, &o)
 	}
-	o.unmatched = m.Unmatched()
+	o.unmatched, o.absentGroups = m.Unmatched(), m.AbsentGroups(groups)
 	parsed, seen, present := selection.Groups(groups), map[types.UID]bool{}, map[string]*fleet.Cluster{}
 	for _, cluster := range clusters {
 		present[membership.DeliveryNamespace(cluster)] = cluster

@@ -85,7 +85,9 @@ type observed struct {
 	targets []target
 	// unmatched holds the targets without a matching Cluster. outranked has the first sentences on
 	// Clusters that a later target excludes without effect, outrankedCount their number.
+	// absentGroups is the end of a message about ClusterGroups that do not exist.
 	unmatched      selection.Unmatched
+	absentGroups   string
 	outranked      []string
 	outrankedCount int
 	brakeSetting

@@ -172,7 +172,7 @@ func ready(o observed, entries []rollup.Entry, summary fleet.BundleSummary) flee
 	case len(o.targets) == 0 && len(o.bundle.Spec.Targets) == 0:
 		return kube.Condition(fleet.ConditionReady, true, reasons.NoTarget, "it has no targets and is deployed nowhere")
 	case len(o.targets) == 0:
-		return kube.Condition(fleet.ConditionReady, true, reasons.NoTarget, "its targets match no Cluster"+o.unmatched.Near())
+		return kube.Condition(fleet.ConditionReady, true, reasons.NoTarget, "its targets match no Cluster"+o.absentGroups+o.unmatched.Near())
 	case summary.Ready < summary.DesiredReady && rollup.AllGone(entries):
 		return kube.Condition(fleet.ConditionReady, false, reasons.AgentLost, rollup.ExplainAll("Cluster", entries))
 	case summary.Ready < summary.DesiredReady:
@@ -204,7 +204,7 @@ func processed(o observed, invalid []rollup.Entry) fleet.Condition {
 		return kube.Condition(fleet.ConditionProcessed, true, reasons.TargetOutranked, kube.JoinTexts(o.outranked, o.outrankedCount))
 	case o.unmatched.Any() && len(o.targets) > 0: // Ready reports a Bundle without any Cluster
 		return kube.Condition(fleet.ConditionProcessed, true, reasons.TargetUnmatched,
-			"no Cluster for "+o.unmatched.String()+o.unmatched.Near())
+			"no Cluster for "+o.unmatched.String()+o.absentGroups+o.unmatched.Near())
 	}
 	return kube.Condition(fleet.ConditionProcessed, true, reasons.Processed, "")
 }

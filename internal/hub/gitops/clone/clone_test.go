@@ -153,8 +153,8 @@ func otherHost(known []byte) []byte {
 // outside of all Bundles.
 func TestABrokenLinkFailsOnlyItsBundle(t *testing.T) {
 	source := testgit.New(t, "web.git")
-	source.Write(map[string]string{"a/a.yaml": "kind: ConfigMap\n", "outside/b.yaml": "kind: ConfigMap\n", "ignored/b.yaml": "kind: ConfigMap\n",
-		"ignored/.fleetignore": "gone.yaml\n"})
+	const kind = "kind: ConfigMap\n"
+	source.Write(map[string]string{"a/a.yaml": kind, "outside/b.yaml": kind, "ignored/b.yaml": kind, "ignored/.fleetignore": "gone.yaml\n"})
 	for name, to := range map[string]string{
 		"docs/host": "/etc/hosts", "outside/passwd": "../../etc/passwd", "gone/gone.yaml": "nowhere.yaml", "ignored/gone.yaml": "nowhere.yaml",
 		"chain/one.yaml": "two.yaml", "chain/two.yaml": "../a/a.yaml", "latest": "a", "through/a.yaml": "../latest/a.yaml",

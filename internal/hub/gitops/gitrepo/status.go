@@ -60,7 +60,7 @@ func readiness(bundles []fleet.Bundle, status fleet.GitRepoStatus) fleet.Conditi
 		waiting = append(waiting, fmt.Sprintf("%d Bundles have just been written", missing))
 	}
 	if len(waiting) == 0 {
-		return kube.Condition(readyCondition, true, reasons.Ready, "")
+		return ownbundle.Readiness(bundles)
 	}
 	text := strings.Join(waiting[:min(maxNamed, len(waiting))], "; ")
 	if more := len(waiting) - maxNamed; more > 0 {

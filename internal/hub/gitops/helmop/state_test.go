@@ -151,6 +151,8 @@ func TestTheStatusOfAHelmOp(t *testing.T) {
 		b.Status.Conditions = []fleet.Condition{kube.Condition(fleet.ConditionReady, ok, "", "NotReady(1) [c1]")}
 		return b
 	}
+	nowhere := bundle(true, 1)
+	nowhere.Status.Conditions = []fleet.Condition{kube.Condition(fleet.ConditionReady, true, reasons.NoTarget, "its targets match no Cluster")}
 	op := &fleet.HelmOp{Status: fleet.HelmOpStatus{Version: "1.2.0", ObservedGeneration: 3}}
 	for name, row := range map[string]struct {
 		bundle                   *fleet.Bundle
@@ -158,6 +160,7 @@ func TestTheStatusOfAHelmOp(t *testing.T) {
 		condition, reason, parts string
 	}{
 		"all is ready":     {bundle(true, 1), nil, readyCondition, reasons.Ready, ""},
+		"it has no target": {nowhere, nil, readyCondition, reasons.NoTarget, "deployed nowhere: web: its targets match no Cluster"},
 		"one is not":       {bundle(false, 1), nil, readyCondition, reasons.BundlesNotReady, "web: NotReady(1) [c1]"},
 		"it was not read":  {bundle(true, 0), nil, readyCondition, reasons.BundlesNotReady, "web: the hub has not read it yet"},
 		"it was just made": {nil, nil, readyCondition, reasons.BundlesNotReady, "has just been written"},
@@ -173,7 +176,7 @@ func TestTheStatusOfAHelmOp(t *testing.T) {
 			t.Errorf("%s: %+v", name, after.Conditions)
 		}
 		ready := kube.FindCondition(after.Conditions, readyCondition)
-		isReady := row.reason == reasons.Ready
+		isReady := row.reason == reasons.Ready || row.reason == reasons.NoTarget
 		if (ready.Status == corev1.ConditionTrue) != isReady || (after.Display.Message == "") != isReady || after.Version != "1.2.0" ||
 			after.ObservedGeneration != 3 || kube.FindCondition(after.Conditions, fleet.ConditionSupported) != nil {
 			t.Errorf("%s: %+v", name, after)

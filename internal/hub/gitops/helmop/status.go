@@ -45,7 +45,7 @@ func readiness(bundle *fleet.Bundle) fleet.Condition {
 	if waiting := ownbundle.Waiting([]fleet.Bundle{*bundle}); len(waiting) > 0 {
 		return kube.Condition(readyCondition, false, reasons.BundlesNotReady, strings.Join(waiting, "; "))
 	}
-	return kube.Condition(readyCondition, true, reasons.Ready, "")
+	return ownbundle.Readiness([]fleet.Bundle{*bundle})
 }
 
 // report writes the status, and returns when to look again.

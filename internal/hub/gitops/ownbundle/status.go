@@ -65,6 +65,23 @@ func Waiting(bundles []fleet.Bundle) (waiting []string) {
 	return waiting
 }
 
+// Readiness returns the condition Ready of the owner of ready Bundles.
+func Readiness(bundles []fleet.Bundle) fleet.Condition {
+	for i := range bundles {
+		if ready := kube.FindCondition(bundles[i].Status.Conditions, fleet.ConditionReady); ready == nil || ready.Reason != reasons.NoTarget {
+			return kube.Condition(fleet.ConditionReady, true, reasons.Ready, "")
+		}
+	}
+	if len(bundles) == 0 {
+		return kube.Condition(fleet.ConditionReady, true, reasons.Ready, "")
+	}
+	message := "deployed nowhere: " + bundles[0].Name + ": " + kube.FindCondition(bundles[0].Status.Conditions, fleet.ConditionReady).Message
+	if more := len(bundles) - 1; more > 0 {
+		message += fmt.Sprintf("; and %d more", more)
+	}
+	return kube.Condition(fleet.ConditionReady, true, reasons.NoTarget, message)
+}
+
 // Conditions returns the conditions of an owner: the given ones without the problem, and Accepted.
 // source is the condition about the look at the source.
 func (t *Turn) Conditions(before []fleet.Condition, ready, source fleet.Condition, now time.Time) []fleet.Condition {
