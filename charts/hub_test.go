@@ -45,6 +45,7 @@ func TestHubConfigHasTheKeysOfTheWireFormat(t *testing.T) {
 		"bundleNamespaceMappingsToLocal":  false,
 		"importLoopback":                  false,
 		"facts":                           map[string]any{"labels": []any{}},
+		"clusterAPI":                      map[string]any{"annotations": []any{}, "classLabel": "", "labels": []any{}},
 		"notifications":                   []any{},
 		"placement":                       map[string]any{"authorRights": "enforce"},
 		"garbageCollectionInterval":       "15m",
@@ -498,5 +499,24 @@ func TestTheHubReadsTheReceiversThatTheChartWrites(t *testing.T) {
 		Workspaces: []string{"clusters"}}}
 	if diff := cmp.Diff(want, read.Notifications); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestTheHubReadsClustersOfClusterAPIOnlyForARule(t *testing.T) {
+	reads := func(set ...string) bool {
+		role := hub("", set...).mustRender(t).object(t, "ClusterRole", "fleet-controller")
+		rules, _, _ := unstructured.NestedSlice(role.Object, "rules")
+		return slices.ContainsFunc(rules, func(rule any) bool {
+			return cmp.Equal(rule, any(map[string]any{"apiGroups": []any{"cluster.x-k8s.io"}, "resources": []any{"clusters"},
+				"verbs": []any{"get", "list", "watch"}}))
+		})
+	}
+	for _, set := range []string{"clusterAPI.labels={env}", "clusterAPI.annotations={note}", "clusterAPI.classLabel=class"} {
+		if !reads(set) {
+			t.Errorf("%s: the hub has no right to read them", set)
+		}
+	}
+	if reads() {
+		t.Error("without a rule, the hub has the right to read them")
 	}
 }

@@ -119,6 +119,10 @@ const (
 	// AnnotationFactLabels on a Cluster or MemberCluster holds, as JSON, the labels that the hub made
 	// from facts. The hub removes them when they are not wanted any more. A Muster addition.
 	AnnotationFactLabels = "muster/fact-labels"
+	// AnnotationFromClusterAPI on a Cluster holds, as JSON, the labels and annotations that the hub
+	// copied from the cluster of Cluster API. The hub removes them when they are not wanted any more.
+	// A Muster addition.
+	AnnotationFromClusterAPI = "muster/from-cluster-api"
 	// AnnotationDisplayName on a Cluster or MemberCluster is a name for people, of up to 63
 	// characters. The name of the object never changes. A Muster addition.
 	AnnotationDisplayName = "muster/display-name"

@@ -10,20 +10,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // capiSecret makes a Secret as Cluster API does, owned by a cluster of that kind.
-func (f fixture) capiSecret(name, cluster string) {
+func (f fixture) capiSecret(name, cluster string, uid ...types.UID) {
 	f.t.Helper()
+	uid = append(uid, "0e6b9a52")
 	f.check(f.Create(context.Background(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: f.workspace, Name: name, Labels: map[string]string{"cluster.x-k8s.io/cluster-name": cluster},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "cluster.x-k8s.io/v1beta1", Kind: "Cluster", Name: cluster, UID: "0e6b9a52"}},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "cluster.x-k8s.io/v1beta1", Kind: "Cluster", Name: cluster, UID: uid[0]}},
 		},
 		Type: "cluster.x-k8s.io/secret",
 		Data: map[string][]byte{"value": []byte("{}")},
@@ -123,4 +127,68 @@ func TestClusterOfClusterAPIWhoseNameNoMemberCanHaveGetsAnother(t *testing.T) {
 			t.Errorf("a Cluster of %d letters: %v", len(name), err)
 		}
 	}
+}
+
+// definitionOfClusterAPI is the part of the definition that the API server needs.
+const definitionOfClusterAPI = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: clusters.cluster.x-k8s.io}
+spec:
+  group: cluster.x-k8s.io
+  scope: Namespaced
+  names: {kind: Cluster, listKind: ClusterList, plural: clusters, singular: cluster}
+  versions:
+    - name: v1beta1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
+
+// TestMetadataOfClusterAPIIsCopiedByARule begins before the hub cluster serves the clusters of
+// Cluster API.
+func TestMetadataOfClusterAPIIsCopiedByARule(t *testing.T) {
+	f := newAlone(t, `{"clusterAPI":{"labels":["env","team.example.com/*"],"annotations":["note"],"classLabel":"class"}}`)
+	ctx := context.Background()
+	definition := &unstructured.Unstructured{}
+	f.check(yaml.Unmarshal([]byte(definitionOfClusterAPI), definition))
+	f.check(f.Create(ctx, definition))
+	theirs := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"topology": map[string]any{"class": "edge"}}}}
+	theirs.SetGroupVersionKind(schema.GroupVersionKind{Group: "cluster.x-k8s.io", Version: "v1beta1", Kind: "Cluster"})
+	theirs.SetNamespace(f.workspace)
+	theirs.SetName("web")
+	theirs.SetLabels(map[string]string{"env": "prod", "team.example.com/name": "a", "other": "x", "muster/approved": "true"})
+	theirs.SetAnnotations(map[string]string{"note": "n", "muster/cordoned": "true"})
+	f.eventually("the API server serves it", func() error { return f.Create(ctx, theirs) })
+	f.optIn()
+	f.capiSecret("web-kubeconfig", "web", theirs.GetUID())
+	f.capiSecret("fake-kubeconfig", "fake", "0e6b9a52")
+	labelled := func(what string, want map[string]string) {
+		t.Helper()
+		f.eventually(what, func() error {
+			var got fleet.Cluster
+			if err := f.get(&got, f.workspace, "web"); err != nil {
+				return err
+			}
+			have := map[string]string{"note": got.Annotations["note"]}
+			for _, key := range []string{"env", "team.example.com/name", "other", "muster/approved", "class"} {
+				if value, is := got.Labels[key]; is {
+					have[key] = value
+				}
+			}
+			if diff := cmp.Diff(want, have); diff != "" || got.Annotations["muster/cordoned"] != "" {
+				return fmt.Errorf("-want +got:\n%s", diff)
+			}
+			return nil
+		})
+	}
+	labelled("the metadata is copied", map[string]string{"env": "prod", "team.example.com/name": "a", "class": "edge", "note": "n"})
+	f.check(merge(f, theirs, `{"metadata":{"labels":{"env":"test","team.example.com/name":null}}}`))
+	labelled("a change is copied", map[string]string{"env": "test", "class": "edge", "note": "n"})
+	web := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "web"}}
+	f.check(merge(f, web, `{"metadata":{"labels":{"env":"mine"}}}`))
+	f.configure(`{"clusterAPI":{"labels":["env","other"]}}`)
+	labelled("another rule counts, and a user's label stays", map[string]string{"env": "mine", "other": "x", "note": ""})
+	f.configure("{}")
+	labelled("without a rule nothing is left", map[string]string{"env": "mine", "note": ""})
 }

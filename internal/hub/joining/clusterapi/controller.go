@@ -1,9 +1,11 @@
 // Package clusterapi registers clusters created by Cluster API. A workspace requests this by a
 // label. Each kubeconfig Secret of Cluster API's convention there becomes an imported Cluster.
 //
-// Clusterapi creates Clusters and writes nothing else; only the importer reads the Secret. Its
-// invariant: it never changes an existing Cluster. It remembers no deletion of a Cluster, because
-// it would have to write to another owner's object. A label on the Secret keeps a cluster out.
+// Clusterapi creates Clusters, and copies labels and annotations of the clusters of Cluster API to
+// them by a rule of the settings (follow.go, rule.go). Only the importer reads the Secret. Its
+// invariant: it changes nothing else of an existing Cluster, and no label of a user. It remembers
+// no deletion of a Cluster, because it would have to write to another owner's object. A label on
+// the Secret keeps a cluster out.
 package clusterapi
 
 import (
@@ -28,6 +30,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/hub/runtime/servedkinds"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -46,6 +49,8 @@ type Controller struct {
 	// cache holds the metadata of Secrets with LabelClusterName, and of namespaces with the label for
 	// registration.
 	cache cache.Cache
+	// followed are the clusters of Cluster API.
+	followed followed
 }
 
 // New returns the controller.
@@ -65,7 +70,19 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
+	if c.followed.cache, err = controller.NewLazyCache(mgr, "the clusters of Cluster API", nil); err != nil {
+		return err
+	}
+	follows := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		if o != nil && o.GetObjectKind().GroupVersionKind() == servedkinds.DefinitionKind && o.GetName() != definition {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: definition}}}
+	})
 	return ctrl.NewControllerManagedBy(mgr).Named("clusterapi").
+		WatchesRawSource(source.Func(c.followed.start)).
+		WatchesRawSource(source.Channel(c.Config.Subscribe(), follows)).
+		Watches(kube.Metadata(servedkinds.DefinitionKind), follows).
 		WatchesRawSource(source.Kind(c.cache, kube.CoreMetadata("Secret"),
 			&handler.TypedEnqueueRequestForObject[*metav1.PartialObjectMetadata]{})).
 		WatchesRawSource(source.Kind(c.cache, kube.CoreMetadata("Namespace"), handler.TypedEnqueueRequestsFromMapFunc(c.secretsIn))).
@@ -80,6 +97,9 @@ func (c *Controller) secretsIn(ctx context.Context, namespace *metav1.PartialObj
 
 // Reconcile registers the cluster of a kubeconfig.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	if request.Namespace == "" {
+		return c.follow(ctx)
+	}
 	secret := kube.CoreMetadata("Secret")
 	if err := c.cache.Get(ctx, request.NamespacedName, secret); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -100,16 +120,20 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		err := c.Client.Get(ctx, types.NamespacedName{Namespace: secret.Namespace, Name: candidate}, &existing)
 		if err == nil {
 			c.explain(&existing, secret.Name)
-			return ctrl.Result{}, nil
+			return ctrl.Result{}, c.carry(ctx, &existing, theirs)
 		} else if !apierrors.IsNotFound(err) {
 			return ctrl.Result{}, fmt.Errorf("reading Cluster %s/%s: %w", secret.Namespace, candidate, err)
 		}
 	}
-	if err := c.Client.Create(ctx, desired(secret, theirs, name), kube.FieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
+	made := desired(secret, theirs, name)
+	if err := c.Client.Create(ctx, made, kube.FieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
 		return ctrl.Result{}, fmt.Errorf("creating Cluster %s/%s: %w", secret.Namespace, name, err)
 	}
 	ctrl.LoggerFrom(ctx).Info("Cluster registered from Cluster API", "cluster", name, "secret", secret.Name)
-	return ctrl.Result{}, nil
+	if made.UID == "" { // another process has created it, and the cache enqueues it
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{}, c.carry(ctx, made, theirs)
 }
 
 // clusterOf returns the name of the cluster behind a kubeconfig Secret, or "". If the name does not

@@ -59,6 +59,8 @@ type Config struct {
 	InventoryClusterSet string
 	// LabelsFromFacts lists the facts of members to copy into labels of Clusters and MemberClusters.
 	LabelsFromFacts []string
+	// ClusterAPI is the rule for the metadata of Clusters registered from Cluster API.
+	ClusterAPI ClusterAPI
 	// Access holds the places of the kubeconfigs for other tools.
 	Access Access
 	// PlacementAuthorRights selects the placements that the hub reads with the rights of their
@@ -152,7 +154,8 @@ type wire struct {
 	Facts        struct {
 		Labels []string `json:"labels"`
 	} `json:"facts"`
-	Access wireAccess `json:"access"`
+	ClusterAPI wireClusterAPI `json:"clusterAPI"`
+	Access     wireAccess     `json:"access"`
 	// BundleNamespaceMappings is consent or open.
 	BundleNamespaceMappings        string `json:"bundleNamespaceMappings"`
 	BundleNamespaceMappingsToLocal bool   `json:"bundleNamespaceMappingsToLocal"`
@@ -285,6 +288,9 @@ func (w wire) parseBounds(into *Config) (err error) {
 		return errors.New("facts.labels: " + problem)
 	}
 	into.LabelsFromFacts = w.Facts.Labels
+	if into.ClusterAPI, err = w.ClusterAPI.parse(); err != nil {
+		return err
+	}
 	if into.Notifications, err = parseSinks(w.Notifications); err != nil {
 		return err
 	}

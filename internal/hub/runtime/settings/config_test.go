@@ -91,6 +91,14 @@ func TestParse(t *testing.T) {
 			name: "a TLS mode that is none is refused", text: `{"agentTLSMode":"lax"}`, problem: "agentTLSMode \"lax\": want strict or system-store",
 		},
 		{
+			name: "a key of Cluster API that is none is refused", text: `{"clusterAPI":{"labels":["env","a b"]}}`,
+			problem: `clusterAPI.labels: "a b" is no key, and no prefix with /*`,
+		},
+		{
+			name: "a label for the class that is none is refused", text: `{"clusterAPI":{"classLabel":"a/b/c"}}`,
+			problem: `clusterAPI.classLabel: "a/b/c" is no key of a label`,
+		},
+		{
 			name: "a fact that does not exist is refused", text: `{"facts":{"labels":["region","k8s.io"]}}`,
 			problem: "facts.labels: no fact of a member has the name k8s.io",
 		},
