@@ -116,10 +116,14 @@ func (o observed) reportIn(state State, now time.Time) time.Duration {
 	return adopting(state, o.identified, o.sentAt, now)
 }
 
+// firstTurn is the time for an agent with a new identity to get its turn. Such an agent has just
+// been installed, and many members may join at once.
+const firstTurn = 2 * time.Minute
+
 // adopting returns the delay before the first report of an agent with a new identity. The hub may
 // send the agent its version some time after the identity, if many members join.
 func adopting(state State, identified, sentAt, now time.Time) time.Duration {
-	since := identified
+	since, limit := identified, controller.Adoption
 	switch state {
 	case send:
 		since = now
@@ -128,11 +132,12 @@ func adopting(state State, identified, sentAt, now time.Time) time.Duration {
 			since = sentAt
 		}
 	case WaitingForTurn:
+		limit = firstTurn
 	default: // no update is on its way
 		return 0
 	}
 	if age := now.Sub(since); age >= 0 { // else the hub's clock is behind the API server's
-		return max(0, controller.Adoption-age)
+		return max(0, limit-age)
 	}
 	return 0
 }

@@ -19,7 +19,7 @@ func TestAnAgentThatHasJustJoinedIsReportedOnceItIsUpToDateOrLate(t *testing.T) 
 		// sent is the time since the hub sent the version; 0 if it did not.
 		sent time.Duration
 	}{
-		"waits for its turn":           {WaitingForTurn, 0, false, controller.Adoption, 0},
+		"waits for its turn":           {WaitingForTurn, 0, false, firstTurn, 0},
 		"is sent its Bundle":           {send, 10 * time.Second, false, controller.Adoption, 0},
 		"is updated":                   {Updating, 29 * time.Second, false, time.Second, 29 * time.Second},
 		"got its version late":         {Updating, time.Minute, false, 25 * time.Second, 5 * time.Second},
