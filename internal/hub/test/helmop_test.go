@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -141,6 +142,36 @@ func (f fixture) login() {
 	f.t.Helper()
 	f.check(f.Create(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "charts"},
 		StringData: map[string]string{"username": "me", "password": "hunter2"}}))
+}
+
+// TestSilentServersOfChartsLeaveAPlaceToOtherWorkspaces has six charts of one workspace on a server
+// without answers, and one chart of another workspace.
+func TestSilentServersOfChartsLeaveAPlaceToOtherWorkspaces(t *testing.T) {
+	f := withGitOps(t)
+	var asked atomic.Int32
+	silent := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		<-r.Context().Done()
+	}))
+	t.Cleanup(silent.Close)
+	t.Cleanup(silent.CloseClientConnections)
+	for i := range 6 {
+		f.helmOp(fmt.Sprintf("silent-%d", i), fleet.HelmOptions{Repo: silent.URL, Chart: "web", Version: "1.0.0"},
+			func(spec *fleet.HelmOpSpec) { spec.InsecureSkipTLSVerify = true })
+	}
+	f.eventually("the charts of the workspace have their places", func() error {
+		if n := asked.Load(); n < 3 {
+			return fmt.Errorf("%d requests", n)
+		}
+		return nil
+	})
+	other := f.neighbour()
+	other.login()
+	other.helmOp("web", fleet.HelmOptions{Repo: newChartServer(t, "1.0.0").URL, Chart: "web", Version: "1.0.0"}, withLogin)
+	other.atVersion("web", "1.0.0")
+	if n := asked.Load(); n != 3 {
+		t.Errorf("%d charts of one workspace are at work", n)
+	}
 }
 
 func TestAHelmOpFollowsTheRangeOfItsVersion(t *testing.T) {

@@ -48,11 +48,11 @@ func (r *reconciliation) act(ctx context.Context) error {
 	announced := r.announced()
 	looks := announced || due(r.seen, r.repo, r.Clock.Now())
 	if looks {
-		if r.waits = !r.lookShares.enter(r.key()); r.waits {
+		if r.waits = !r.lookShares.Enter(r.key()); r.waits {
 			return nil
 		}
 		err := r.look(ctx)
-		if r.lookShares.leave(r.key()); err != nil {
+		if r.lookShares.Leave(r.key()); err != nil {
 			return err
 		}
 	}
@@ -76,10 +76,10 @@ func (r *reconciliation) act(ctx context.Context) error {
 		r.Problem, r.Again = r.seen.problem, r.seen.again
 		return nil
 	}
-	if r.waits = !r.readShares.enter(r.key()); r.waits {
+	if r.waits = !r.readShares.Enter(r.key()); r.waits {
 		return nil
 	}
-	defer r.readShares.leave(r.key())
+	defer r.readShares.Leave(r.key())
 	if err := r.announce(ctx); err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/bundles/policy"
 	"github.com/muster-fleet/muster/internal/hub/gitops/clone"
 	"github.com/muster-fleet/muster/internal/hub/gitops/ownbundle"
+	"github.com/muster-fleet/muster/internal/hub/gitops/shares"
 	"github.com/muster-fleet/muster/internal/hub/runtime/anyform"
 	hubcontroller "github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -70,14 +71,14 @@ type Controller struct {
 	// reading limits the commits read at once.
 	reading chan struct{}
 	// lookShares and readShares divide the servers and the commits at work among the workspaces.
-	lookShares, readShares *shares
+	lookShares, readShares *shares.Shares
 	// polled holds the state of each repository, by the UID of its GitRepo.
 	polled kube.Memory[types.UID, *seen]
 }
 
 // New returns the controller.
 func New(deps Deps) *Controller {
-	return &Controller{Deps: deps, reading: make(chan struct{}, reads), lookShares: newShares(looksShare), readShares: newShares(readsShare)}
+	return &Controller{Deps: deps, reading: make(chan struct{}, reads), lookShares: shares.New(looksShare), readShares: shares.New(readsShare)}
 }
 
 // Register adds the controller to a manager.
@@ -88,16 +89,16 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		Owns(&fleet.Bundle{}).
 		Watches(&fleet.Policy{}, sameNamespace).
 		Watches(&fleet.GitRepoRestriction{}, sameNamespace).
-		WatchesRawSource(source.Func(c.lookShares.start)).
-		WatchesRawSource(source.Func(c.readShares.start)).
+		WatchesRawSource(source.Func(c.lookShares.Start)).
+		WatchesRawSource(source.Func(c.readShares.Start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: looks}).
 		Complete(hubcontroller.RetryConflicts(c.Recorder, c))
 }
 
 // Reconcile looks at a repository if it is time to, reads a new commit, and writes the status.
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	defer c.lookShares.passOn(request.NamespacedName)
-	defer c.readShares.passOn(request.NamespacedName)
+	defer c.lookShares.PassOn(request.NamespacedName)
+	defer c.readShares.PassOn(request.NamespacedName)
 	repo := &fleet.GitRepo{}
 	found, err := anyform.Read(ctx, c.Client, request.NamespacedName, repo, reasons.GitRepoInvalid, c.Clock.Now())
 	if !repo.DeletionTimestamp.IsZero() {

@@ -78,6 +78,11 @@ func (r *reconciliation) act(ctx context.Context) error {
 	case !wanted && !changed && !polls && s.problem == nil:
 		return nil
 	}
+	key := client.ObjectKeyFromObject(r.op)
+	if r.waits = !r.shares.Enter(key); r.waits {
+		return nil
+	}
+	defer r.shares.Leave(key)
 	err := r.deploy(ctx, wanted, changed || polls)
 	if ctx.Err() != nil {
 		return ctx.Err()

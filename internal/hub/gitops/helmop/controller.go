@@ -15,11 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/chartfetch"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/gitops/ownbundle"
+	"github.com/muster-fleet/muster/internal/hub/gitops/shares"
 	"github.com/muster-fleet/muster/internal/hub/runtime/anyform"
 	hubcontroller "github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -29,6 +31,8 @@ const (
 	// looks is the maximum number of HelmOps at work at once, fetches the maximum number of charts in
 	// memory.
 	looks, fetches = 20, 4
+	// fetchesShare is the maximum number of charts of one workspace at work at once.
+	fetchesShare = 3
 	// lookTimeout and fetchTimeout bound the time for one chart.
 	lookTimeout, fetchTimeout = 30 * time.Second, 2 * time.Minute
 	// retryInterval is the first time between two attempts after a failure, maxBackoff the longest.
@@ -56,13 +60,15 @@ type Controller struct {
 	Deps
 	// fetching limits the charts fetched at once.
 	fetching chan struct{}
+	// shares divide the charts at work among the workspaces.
+	shares *shares.Shares
 	// looked holds the state of each chart, by the UID of its HelmOp.
 	looked kube.Memory[types.UID, *seen]
 }
 
 // New returns the controller.
 func New(deps Deps) *Controller {
-	return &Controller{Deps: deps, fetching: make(chan struct{}, fetches)}
+	return &Controller{Deps: deps, fetching: make(chan struct{}, fetches), shares: shares.New(fetchesShare)}
 }
 
 // Register adds the controller to a manager.
@@ -72,12 +78,14 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		For(anyform.Object(kind)).
 		Owns(&fleet.Bundle{}).
 		Watches(&fleet.Policy{}, sameNamespace).
+		WatchesRawSource(source.Func(c.shares.Start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: looks}).
 		Complete(hubcontroller.RetryConflicts(c.Recorder, c))
 }
 
 // Reconcile looks for a version if it is time to, writes the Bundle, and writes the status.
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	defer c.shares.PassOn(request.NamespacedName)
 	op := &fleet.HelmOp{}
 	found, err := anyform.Read(ctx, c.Client, request.NamespacedName, op, reasons.HelmOpInvalid, c.Clock.Now())
 	if !op.DeletionTimestamp.IsZero() {
@@ -93,6 +101,9 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.act(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
+	if r.waits {
+		return reconcile.Result{}, nil // shares enqueue it
+	}
 	if r.AwaitsGrant(c.Clock.Since(op.CreationTimestamp.Time)) {
 		return reconcile.Result{RequeueAfter: r.Problem.Again}, nil
 	}
@@ -106,6 +117,8 @@ type reconciliation struct {
 	// bundle is the Bundle of the HelmOp; nil if there is none.
 	bundle *fleet.Bundle
 	seen   *seen
+	// waits is set without a place among the charts at work.
+	waits bool
 	ownbundle.Turn
 }
 

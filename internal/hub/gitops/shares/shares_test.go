@@ -1,4 +1,4 @@
-package gitrepo
+package shares
 
 import (
 	"testing"
@@ -9,10 +9,10 @@ import (
 )
 
 func TestAWorkspaceTakesNoMoreThanItsShare(t *testing.T) {
-	s := newShares(2)
+	s := New(2)
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
-	if err := s.start(t.Context(), queue); err != nil {
+	if err := s.Start(t.Context(), queue); err != nil {
 		t.Fatal(err)
 	}
 	of := func(workspace, name string) types.NamespacedName {
@@ -21,7 +21,7 @@ func TestAWorkspaceTakesNoMoreThanItsShare(t *testing.T) {
 	next := func(want types.NamespacedName) {
 		t.Helper()
 		if queue.Len() != 1 {
-			t.Fatalf("%d GitRepos are enqueued, want %s", queue.Len(), want)
+			t.Fatalf("%d objects are enqueued, want %s", queue.Len(), want)
 		}
 		got, _ := queue.Get()
 		queue.Done(got)
@@ -29,30 +29,30 @@ func TestAWorkspaceTakesNoMoreThanItsShare(t *testing.T) {
 			t.Fatalf("enqueued is %s, want %s", got, want)
 		}
 	}
-	for repo, want := range map[types.NamespacedName]bool{of("x", "a"): true, of("y", "a"): true} {
-		if s.enter(repo) != want {
-			t.Errorf("%s enters: %t", repo, !want)
+	for object, want := range map[types.NamespacedName]bool{of("x", "a"): true, of("y", "a"): true} {
+		if s.Enter(object) != want {
+			t.Errorf("%s enters: %t", object, !want)
 		}
 	}
-	if !s.enter(of("x", "b")) || s.enter(of("x", "c")) || s.enter(of("x", "d")) || s.enter(of("x", "c")) {
+	if !s.Enter(of("x", "b")) || s.Enter(of("x", "c")) || s.Enter(of("x", "d")) || s.Enter(of("x", "c")) {
 		t.Error("a workspace has another number of places than two")
 	}
-	if !s.enter(of("y", "b")) {
+	if !s.Enter(of("y", "b")) {
 		t.Error("another workspace has no place")
 	}
-	s.leave(of("x", "a"))
+	s.Leave(of("x", "a"))
 	next(of("x", "d")) // the other one has asked again since
 	// It has nothing to do any more, so the place is the next one's.
-	s.passOn(of("x", "d"))
+	s.PassOn(of("x", "d"))
 	next(of("x", "c"))
-	if !s.enter(of("x", "c")) {
+	if !s.Enter(of("x", "c")) {
 		t.Error("the place is gone")
 	}
-	s.passOn(of("x", "c"))
-	s.leave(of("x", "b"))
-	s.leave(of("x", "c"))
-	s.leave(of("y", "a"))
-	s.leave(of("y", "b"))
+	s.PassOn(of("x", "c"))
+	s.Leave(of("x", "b"))
+	s.Leave(of("x", "c"))
+	s.Leave(of("y", "a"))
+	s.Leave(of("y", "b"))
 	if queue.Len() != 0 || len(s.used) != 0 || len(s.waiting) != 0 || len(s.woken) != 0 {
 		t.Errorf("left over: %d enqueued, %v, %v, %v", queue.Len(), s.used, s.waiting, s.woken)
 	}
