@@ -83,7 +83,7 @@ func TestOptionsListsTheFlagsThatHelpHides(t *testing.T) {
 
 func TestAllNamespacesIsAcceptedWhereACommandLooksInWorkspaces(t *testing.T) {
 	// These commands write to one workspace or to none, or concern the whole hub.
-	without := []string{"init", "migrate", "join", "move", "token", "bundle", "options", "use", "version", "help", "backup", "restore"}
+	without := []string{"init", "migrate", "join", "move", "token", "bundle", "options", "use", "version", "help", "backup", "restore", "hub"}
 	for i := range NewCommand("muster", genericiooptions.IOStreams{Out: io.Discard}).Commands() {
 		command := NewCommand("muster", genericiooptions.IOStreams{Out: io.Discard}).Commands()[i] // flags of its own
 		err := command.ParseFlags([]string{"-A"})

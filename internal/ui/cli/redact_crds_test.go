@@ -33,7 +33,7 @@ var harmless = map[string]string{
 	"what something is called": `name namespace kind apiVersion apiGroup group version resource uid type key clusterName targetCluster
 		clusterNames[] clusters[] clusterGroup placementName
 		releaseName repo chart dir serviceAccount namespaces[] defaultNamespace workName workNamespace account accountUID agentNamespace
-		clientID clusterID displayName containerName
+		clientID clusterID hubTerm.cluster displayName containerName
 		perClusterState.ready[] perClusterState.waitApplied[] perClusterState.pending[] perClusterState.errApplied[] perClusterState.notReady[]
 		perClusterState.missing[] perClusterState.unknown[] perClusterState.orphaned[] perClusterState.modified[] resources[].id
 		nonReadyClusters[] nonReadyNodeNames[] readyNodeNames[] sample sampleNode targetStage stageName approvalRequestName placementUID
@@ -70,7 +70,7 @@ var harmless = map[string]string{
 		secretVersion`,
 	"a digest": `agentAffinityHash agentEnvVarsHash agentResourcesHash agentSchedulingCustomizationHash
 		agentTolerationsHash apiServerCAHash policyHash resourceHash secretHash settingsHash valuesHash sha256sum resourcesSha256Sum`,
-	"public keys, and what is signed":                  `agentKey answerKey signature apiServerCA hubCAs[] caBundle`,
+	"public keys, and what is signed":                  `agentKey answerKey hubTerm.hub signature apiServerCA hubCAs[] caBundle`,
 	"the Work that brought each namespace of a member": `status.namespaces.KEY`,
 }
 
