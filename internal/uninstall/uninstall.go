@@ -241,8 +241,8 @@ func (c Cluster) findReleased(ctx context.Context, found *Installation) error {
 // written lists the objects written by agents into their own namespace.
 var written = []struct{ resource, name string }{
 	{secrets, naming.AgentSecret}, {secrets, naming.AgentKeySecret}, {secrets, naming.AgentBootstrapSecret},
-	{secrets, naming.MemberAgentCredentialSecret}, {configMaps, naming.LearnedHubConfigMap}, {leases, naming.AgentLease},
-	{leases, naming.MemberAgentLease},
+	{secrets, naming.MemberAgentCredentialSecret}, {configMaps, naming.LearnedHubConfigMap}, {configMaps, naming.ObeyedTermConfigMap},
+	{leases, naming.AgentLease}, {leases, naming.MemberAgentLease},
 }
 
 // findWritten finds the objects written by the agent itself, and its token from muster join.

@@ -307,7 +307,7 @@ func (m *migrator) putBack(ctx context.Context, agent *migratedAgent, revision i
 func (c *checked) leftOf(ctx context.Context, namespace string) (left []string, err error) {
 	for _, o := range []struct{ kind, resource, name string }{
 		{"Secret", "secret", naming.AgentKeySecret}, {"Secret", "secret", naming.MemberAgentCredentialSecret},
-		{"ConfigMap", "configmap", naming.LearnedHubConfigMap},
+		{"ConfigMap", "configmap", naming.LearnedHubConfigMap}, {"ConfigMap", "configmap", naming.ObeyedTermConfigMap},
 	} {
 		switch err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: o.name}, kube.CoreMetadata(o.kind)); {
 		case err == nil:

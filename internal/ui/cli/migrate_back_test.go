@@ -155,12 +155,14 @@ func TestWhatTheAgentLeavesIsNamedIfItIsThere(t *testing.T) {
 		&corev1.Secret{ObjectMeta: named("fleet-system", naming.AgentKeySecret)}, &corev1.Secret{
 			ObjectMeta: named("fleet-system", naming.MemberAgentCredentialSecret),
 		},
+		&corev1.ConfigMap{ObjectMeta: named("fleet-system", naming.ObeyedTermConfigMap)},
 		&corev1.ConfigMap{ObjectMeta: named("fleet-system", naming.LearnedHubConfigMap)}, &corev1.Secret{
 			ObjectMeta: named("fleet-system", naming.AgentSecret),
 		},
 		&corev1.Secret{ObjectMeta: named("cattle-fleet-system", naming.AgentKeySecret)}).Build()}
 	for namespace, want := range map[string][]string{
-		"fleet-system":        {"secret/fleet-agent-key", "secret/member-agent-credential", "configmap/member-agent-hub"},
+		"fleet-system": {"secret/fleet-agent-key", "secret/member-agent-credential", "configmap/member-agent-hub",
+			"configmap/muster-hub-term"},
 		"cattle-fleet-system": {"secret/fleet-agent-key"},
 		"default":             nil,
 	} {
