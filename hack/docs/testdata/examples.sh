@@ -197,8 +197,7 @@ until muster doctor --hub-context new-hub; do sleep 1; done
 muster hub status --context hub
 muster hub status
 muster hub status --exit-code
-muster hub promote --context new-hub --yes
-muster hub promote --context new-hub --above 7 --yes
-until muster doctor --hub-context new-hub; do sleep 1; done
 muster move --context edge-1 --hub-context new-hub
 muster hub demote --context hub --yes
+muster hub promote --context new-hub --yes
+muster hub promote --context new-hub --above 7 --yes
