@@ -66,7 +66,7 @@ func (f fixture) identitySecret() *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubIdentitySecret}}
 }
 
-// identity is that of the hub, and the UID of its cluster.
+// identity reads the identity of the hub, and the UID of its cluster.
 func (f fixture) identity() (term.Identity, string, error) {
 	var secret corev1.Secret
 	var system corev1.Namespace

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/repository/fleetyaml"
 )
 
@@ -105,12 +106,17 @@ func relative(dir, name string) string {
 func LinkTarget(link, target string) (string, error) {
 	joined, err := within(path.Dir(link), target)
 	if err != nil {
-		return "", fmt.Errorf("the link %s: %w: put the file itself in the place of the link, or exclude the link in a %s", link, err, ignoreFile)
+		return "", fmt.Errorf("the link %s: %s: put the file itself in the place of the link, or exclude the link in a %s", link,
+			kube.Clip(err.Error(), maxShown), ignoreFile)
 	}
 	return joined, nil
 }
 
 // NoTarget is the error for a link without a file behind it.
 func NoTarget(link, target string) error {
-	return fmt.Errorf("the link %s: there is no file %s: correct the link, or exclude it in a %s", link, target, ignoreFile)
+	return fmt.Errorf("the link %s: there is no file %s: correct the link, or exclude it in a %s", link, kube.Clip(target, maxShown),
+		ignoreFile)
 }
+
+// maxShown bounds the target of a link in a message. A commit may have many broken links.
+const maxShown = 200

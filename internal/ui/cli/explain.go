@@ -254,10 +254,11 @@ func (e *explainer) print(subject client.Object, findings []explain.Finding, uns
 	}
 	advised := map[string]bool{}
 	for _, f := range shown {
-		if advised[f.Remedy] {
+		advice := strings.Join(slices.Concat([]string{f.Means, f.Remedy}, f.OnHub, f.OnMember), "\n")
+		if advised[advice] { // it stands above
 			f.Means, f.Remedy, f.OnHub, f.OnMember = "", "", nil, nil
 		}
-		advised[f.Remedy] = true
+		advised[advice] = true
 		p.finding(f, f.Object() != e.title(subject))
 	}
 	if more := len(alike) - len(shown); more > 0 {

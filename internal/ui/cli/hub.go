@@ -210,9 +210,9 @@ func (b *hubber) change(ctx context.Context, what string, edit func(term.Identit
 		return fmt.Errorf("writing Secret %s/%s, the identity of the hub: %w", naming.SystemNamespace, naming.HubIdentitySecret, err)
 	}
 	if next.Demoted {
-		p.line("It is demoted, and changes nothing within seconds.")
+		p.line("It is demoted now. It stops its controllers within seconds.")
 	} else {
-		p.line("It has term %d, and is active within seconds.", next.Term)
+		p.line("It has term %d now. It starts its controllers again within seconds.", next.Term)
 	}
 	return p.err
 }

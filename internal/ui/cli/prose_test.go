@@ -1,9 +1,37 @@
 package cli
 
 import (
+	"bytes"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/ui/explain"
 )
+
+// TestOnlyEqualAdviceIsLeftOut has findings with one remedy, and different meanings and commands.
+func TestOnlyEqualAdviceIsLeftOut(t *testing.T) {
+	finding := func(message, means, command string) explain.Finding {
+		return explain.Finding{Problem: explain.Problem{Kind: "Bundle", Name: "web", Reason: "X", Message: message}, Means: means,
+			Remedy: "Correct the field.", OnHub: []string{command}}
+	}
+	var out bytes.Buffer
+	e := &explainer{IOStreams: genericiooptions.IOStreams{Out: &out}, access: newAccess()}
+	bundle := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "web"}}
+	if err := e.print(bundle, []explain.Finding{
+		finding("first", "One.", "a"), finding("second", "One.", "a"), finding("third", "Two.", "a"), finding("fourth", "Two.", "b"),
+	}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]int{"One.": 1, "Two.": 2, "Correct the field.": 3, "fourth": 1, "on the hub:    b": 1} {
+		if got := strings.Count(out.String(), text); got != want {
+			t.Errorf("%q is there %d times, want %d:\n%s", text, got, want, out.String())
+		}
+	}
+}
 
 func TestATerminalShowsWholeWords(t *testing.T) {
 	for _, row := range []struct {

@@ -229,6 +229,7 @@ func (r repositoryOf) read(name string, hash plumbing.Hash) ([]byte, error) {
 
 // follow adds links to files of the commit, and the submodules.
 func follow(ctx context.Context, r repositoryOf, hashes map[string]plumbing.Hash, submodules map[string]bool) (scan.Tree, error) {
+	tree := scan.Tree{Submodules: submodules, Broken: map[string]error{}, Paths: slices.Collect(maps.Keys(submodules))}
 	texts := links{}
 	for name, hash := range hashes {
 		if ctx.Err() != nil {
@@ -238,9 +239,8 @@ func follow(ctx context.Context, r repositoryOf, hashes map[string]plumbing.Hash
 		if err != nil {
 			return scan.Tree{}, err
 		}
-		texts[name] = string(text)
+		texts[name] = string(text[:min(len(text), maxLink+1)])
 	}
-	tree := scan.Tree{Submodules: submodules, Broken: map[string]error{}, Paths: slices.Collect(maps.Keys(submodules))}
 	directories := map[string]bool{".": true}
 	for name := range r.blobs {
 		tree.Paths = append(tree.Paths, name)
@@ -250,6 +250,9 @@ func follow(ctx context.Context, r repositoryOf, hashes map[string]plumbing.Hash
 	}
 	targets := map[string]plumbing.Hash{}
 	for name, text := range texts {
+		if ctx.Err() != nil {
+			return scan.Tree{}, ctx.Err()
+		}
 		target, err := texts.resolve(name)
 		hash, found := r.blobs[target]
 		switch {
@@ -275,8 +278,12 @@ func follow(ctx context.Context, r repositoryOf, hashes map[string]plumbing.Hash
 	return tree, nil
 }
 
-// mostLinks limits the links on the way to a file, as Linux does.
-const mostLinks = 40
+const (
+	// mostLinks limits the links on the way to a file, as Linux does.
+	mostLinks = 40
+	// maxLink bounds the bytes of a link's target. A commit may have many links, all in memory.
+	maxLink = 1024
+)
 
 // links are the targets of the links of a commit, by path.
 type links map[string]string
@@ -288,6 +295,9 @@ func (l links) resolve(name string) (string, error) {
 		link := l.first(resolved)
 		if link == "" {
 			return resolved, nil
+		}
+		if len(l[link]) > maxLink {
+			return "", fmt.Errorf("the link %s has a target of more than %d bytes: correct the link", link, maxLink)
 		}
 		target, err := scan.LinkTarget(link, l[link])
 		if err != nil {

@@ -159,6 +159,7 @@ func TestABrokenLinkFailsOnlyItsBundle(t *testing.T) {
 		"docs/host": "/etc/hosts", "outside/passwd": "../../etc/passwd", "gone/gone.yaml": "nowhere.yaml", "ignored/gone.yaml": "nowhere.yaml",
 		"chain/one.yaml": "two.yaml", "chain/two.yaml": "../a/a.yaml", "latest": "a", "through/a.yaml": "../latest/a.yaml",
 		"loop/a.yaml": "b.yaml", "loop/b.yaml": "a.yaml",
+		"long/a.yaml": strings.Repeat("./", maxLink) + "b.yaml",
 	} {
 		source.Link(to, name)
 	}
@@ -171,6 +172,7 @@ func TestABrokenLinkFailsOnlyItsBundle(t *testing.T) {
 		"outside": "the link outside/passwd: ../../etc/passwd lies outside of the repository: put the file itself in the place of the link, or " +
 			"exclude the link in a .fleetignore",
 		"gone": "the link gone/gone.yaml: there is no file nowhere.yaml: correct the link, or exclude it in a .fleetignore",
+		"long": "the link long/a.yaml has a target of more than 1024 bytes",
 		"loop": "the link loop/a.yaml leads through more than 40 links",
 	} {
 		repo := &fleet.GitRepo{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "web"}, Spec: fleet.GitRepoSpec{Paths: []string{path}}}

@@ -1,6 +1,7 @@
 package ownbundle
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -67,15 +68,18 @@ func Waiting(bundles []fleet.Bundle) (waiting []string) {
 
 // Readiness returns the condition Ready of the owner of ready Bundles.
 func Readiness(bundles []fleet.Bundle) fleet.Condition {
+	message := ""
 	for i := range bundles {
-		if ready := kube.FindCondition(bundles[i].Status.Conditions, fleet.ConditionReady); ready == nil || ready.Reason != reasons.NoTarget {
-			return kube.Condition(fleet.ConditionReady, true, reasons.Ready, "")
+		ready := kube.FindCondition(bundles[i].Status.Conditions, fleet.ConditionReady)
+		if ready == nil || ready.Reason != reasons.NoTarget {
+			message = ""
+			break
 		}
+		message = cmp.Or(message, "deployed nowhere: "+bundles[i].Name+": "+ready.Message)
 	}
-	if len(bundles) == 0 {
+	if message == "" {
 		return kube.Condition(fleet.ConditionReady, true, reasons.Ready, "")
 	}
-	message := "deployed nowhere: " + bundles[0].Name + ": " + kube.FindCondition(bundles[0].Status.Conditions, fleet.ConditionReady).Message
 	if more := len(bundles) - 1; more > 0 {
 		message += fmt.Sprintf("; and %d more", more)
 	}

@@ -73,11 +73,13 @@ func (c *Controller) follow(ctx context.Context) (ctrl.Result, error) {
 			}})
 		}
 	}
-	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc: enqueue, UpdateFunc: func(_, after any) { enqueue(after) },
-	})
+	}); err != nil {
+		return ctrl.Result{}, fmt.Errorf("watching the clusters of Cluster API: %w", err)
+	}
 	c.followed.kind = mapping.GroupVersionKind
-	return ctrl.Result{}, err
+	return ctrl.Result{}, nil
 }
 
 // awaitServed waits for a definition, whose event enqueues the request. An API server serves a kind
