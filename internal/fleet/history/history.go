@@ -7,7 +7,9 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -47,6 +49,9 @@ type State struct {
 	// Revoked: a user has revoked the access, and Quarantined: a user has quarantined the member; the
 	// status shows it.
 	Revoked, Quarantined bool
+	// RevokedBy, QuarantinedBy and IdentityBy are the users behind a new revocation, a new quarantine,
+	// and the identity of a new member; empty if unknown.
+	RevokedBy, QuarantinedBy, IdentityBy string
 	// Seen is the last heartbeat in the status; zero if there was none.
 	Seen time.Time
 	// AgentVersion and KubernetesVersion are empty if unknown.
@@ -105,13 +110,14 @@ func Changes(before, after State, record client.Object, recorded []clusterv1beta
 		approved(before, after, add)
 	}
 	if after.Revoked && !before.Revoked {
-		add(clusterv1beta1.HistoryRevoked, "a user revoked the access of the member")
+		add(clusterv1beta1.HistoryRevoked, named(after.RevokedBy)+" revoked the access of the member")
 	}
 	if before.Revoked && !after.Revoked && record.GetDeletionTimestamp() == nil { // the reason of a departure hides it
 		add(clusterv1beta1.HistoryRestored, "a user has undone the revocation; the agent may join again")
 	}
 	if after.Quarantined && !before.Quarantined {
-		add(clusterv1beta1.HistoryQuarantined, "a user quarantined the member; its agent may only send heartbeats and reports")
+		add(clusterv1beta1.HistoryQuarantined, named(after.QuarantinedBy)+
+			" quarantined the member; its agent may only send heartbeats and reports")
 	}
 	if before.Quarantined && !after.Quarantined {
 		add(clusterv1beta1.HistoryQuarantineEnded, "the quarantine of the member ended")
@@ -132,6 +138,9 @@ func Changes(before, after State, record client.Object, recorded []clusterv1beta
 	marked(record, recorded, add)
 	return changes
 }
+
+// named returns the name of a user on one line.
+func named(user string) string { return cmp.Or(strings.Join(strings.Fields(user), " "), "a user") }
 
 // approved adds the change of an approval.
 func approved(before, after State, add func(clusterv1beta1.HistoryReason, string)) {
@@ -163,7 +172,11 @@ func agent(before, after State, record client.Object, now time.Time, add func(cl
 			now.Sub(before.Seen).Round(time.Second)))
 	case before.Agent == membership.AgentAwaited, before.Agent == membership.AgentAbsent, before.Agent == membership.AgentLeft,
 		before.Agent == membership.AgentUnknown && before.Seen.IsZero():
-		add(clusterv1beta1.HistoryJoined, "the agent has joined and sends heartbeats")
+		message := "the agent has joined and sends heartbeats"
+		if after.IdentityBy != "" {
+			message += "; " + named(after.IdentityBy) + " chose its identity"
+		}
+		add(clusterv1beta1.HistoryJoined, message)
 	}
 }
 

@@ -89,6 +89,69 @@ func TestEachEdgeOfALifeIsAChange(t *testing.T) {
 	}
 }
 
+// TestAnApprovalOfARequestIsRecordedOnce covers requests that a user did or did not approve.
+func TestAnApprovalOfARequestIsRecordedOnce(t *testing.T) {
+	granted := func(ago time.Duration, reason string) *fleet.ClusterRegistration {
+		r := &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "request-1", Annotations: map[string]string{
+			fleet.AnnotationApprovalReason: "new \n site"}}}
+		r.Status.Granted, r.Status.GrantedAt, r.Status.ApprovedReason = true, &metav1.Time{Time: noon.Add(-ago)}, reason
+		return r
+	}
+	waits, old := granted(0, reasons.ApprovalRequired), []clusterv1beta1.HistoryEntry{{
+		Time: metav1.Time{Time: noon.Add(-time.Minute)}, Reason: clusterv1beta1.HistoryApproved}}
+	waits.Status.Granted = false
+	for name, row := range map[string]struct {
+		request  *fleet.ClusterRegistration
+		recorded []clusterv1beta1.HistoryEntry
+		who      string
+		want     string
+	}{
+		"a user approved":                 {granted(time.Second, reasons.ApprovalRequired), nil, "ada", "ada"},
+		"the user is unknown":             {granted(0, reasons.ApprovalRequired), nil, "", "a user"},
+		"a name has several lines":        {granted(0, reasons.HolderAlive), nil, "a\nb", "a b"},
+		"an earlier request was approved": {granted(0, reasons.HolderAlive), old, "ada", "ada"},
+		"it is recorded":                  {granted(time.Minute, reasons.ApprovalRequired), old, "ada", ""},
+		"it is old":                       {granted(2*time.Hour, reasons.ApprovalRequired), nil, "ada", ""},
+		"it waits":                        {waits, nil, "ada", ""},
+		"it needed no approval":           {granted(0, ""), nil, "ada", ""},
+		"the key proved it":               {granted(0, reasons.KeyProved), nil, "ada", ""},
+	} {
+		if row.want != "" {
+			row.want += " approved ClusterRegistration request-1 (new site)"
+		}
+		got := ""
+		for _, change := range Admitted(row.request, row.recorded, noon, func() string { return row.who }) {
+			got += change.Message
+		}
+		if got != row.want {
+			t.Errorf("%s: %q, want %q", name, got, row.want)
+		}
+	}
+}
+
+func TestChangesNameTheirUsers(t *testing.T) {
+	joined := State{Agent: membership.AgentOnline, IdentityBy: "ada"}
+	revoked := State{Agent: membership.AgentRevoked, Revoked: true, RevokedBy: "ada"}
+	quarantined := State{Agent: membership.AgentOnline, Quarantined: true, QuarantinedBy: "ada"}
+	var got []string
+	for _, after := range []State{joined, revoked, quarantined} {
+		before := State{Agent: membership.AgentOnline}
+		if after.IdentityBy != "" {
+			before.Agent = membership.AgentAwaited
+		}
+		for _, change := range Changes(before, after, marks(nil), nil, noon) {
+			got = append(got, change.Message)
+		}
+	}
+	want := []string{
+		"the agent has joined and sends heartbeats; ada chose its identity", "ada revoked the access of the member",
+		"ada quarantined the member; its agent may only send heartbeats and reports",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestADepartureNeitherBringsAnAgentBackNorEndsTwice covers a deleted member. It has Left
 // when its membership object is gone.
 func TestADepartureNeitherBringsAnAgentBackNorEndsTwice(t *testing.T) {

@@ -1,6 +1,7 @@
 package hub_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -65,6 +66,27 @@ func (f fixture) auditedMember(name string, reason muster.AuditReason) []muster.
 	return found
 }
 
+// recalls waits for an entry in the history of a Cluster, and compares its message.
+func (f fixture) recalls(name string, reason clusterv1beta1.HistoryReason, message string) {
+	f.t.Helper()
+	f.eventually(fmt.Sprintf("the history of %s has %s", name, reason), func() error {
+		cluster := &fleet.Cluster{}
+		if err := f.get(cluster, f.workspace, name); err != nil {
+			return err
+		}
+		entries := cluster.Status.History
+		for i := range entries {
+			if entries[i].Reason == reason {
+				if entries[i].Message != message {
+					f.t.Errorf("the entry %s says %q, want %q", reason, entries[i].Message, message)
+				}
+				return nil
+			}
+		}
+		return fmt.Errorf("it has %v", entries)
+	})
+}
+
 // TestWhoRevokedAMemberOrGaveItAnIdentityStandsInTheAudit plays editors of records who write eve's
 // name in the place of their own.
 func TestWhoRevokedAMemberOrGaveItAnIdentityStandsInTheAudit(t *testing.T) {
@@ -101,6 +123,7 @@ func TestWhoRevokedAMemberOrGaveItAnIdentityStandsInTheAudit(t *testing.T) {
 	if found := f.revocations(name); len(found) != 1 || found[0].Who != user {
 		t.Errorf("the audit says %+v", found)
 	}
+	f.recalls(name, clusterv1beta1.HistoryRevoked, user+" revoked the access of the member")
 	f.check(revoke(other, cluster.DeepCopy(), "null"))
 	by(cluster, clusterv1beta1.AnnotationRevokedBy, "")
 
@@ -163,6 +186,7 @@ func TestNobodyRevokesInAnothersNameWhereNobodyIsWrittenDown(t *testing.T) {
 			strings.Contains(found[0].Message, "is unknown") != (who == "") {
 			t.Errorf("the audit says %+v, want %q", found, who)
 		}
+		f.recalls(name, clusterv1beta1.HistoryRevoked, cmp.Or(who, "a user")+" revoked the access of the member")
 	}
 	m := f.register("unsigned")
 	m.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")

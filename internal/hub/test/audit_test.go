@@ -121,6 +121,8 @@ func TestWhoTookAClusterOverStandsInTheAudit(t *testing.T) {
 	if by := f.auditedAs(&second, muster.AuditApproved).Who; by != "system:serviceaccount:"+f.workspace+":approver" {
 		t.Errorf("it was approved by %q", by)
 	}
+	f.recalls(cluster.Name, clusterv1beta1.HistoryApproved,
+		"system:serviceaccount:"+f.workspace+":approver approved ClusterRegistration "+second.Name)
 
 	third := f.mustAsk(values, f.signed(f.keyOf("third"), values, "web", answerKey(t)))
 	f.eventually("it waits", func() error { return f.waitsForApproval(&third) })

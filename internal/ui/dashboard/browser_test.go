@@ -78,7 +78,7 @@ func TestThePageOfAMemberFollowsIt(t *testing.T) {
 	r.check(r.Status().Update(t.Context(), web))
 	for uid, said := range map[types.UID]string{web.UID: "it got this identity", "another": "what had the name before"} {
 		r.check(r.Create(t.Context(), &musterv1alpha1.AuditEntry{ObjectMeta: metav1.ObjectMeta{Namespace: workspace, GenerateName: "web-"},
-			Spec: musterv1alpha1.AuditEntrySpec{Time: metav1.Now(), Reason: musterv1alpha1.AuditGranted, Message: said,
+			Spec: musterv1alpha1.AuditEntrySpec{Time: metav1.Now(), Reason: musterv1alpha1.AuditGranted, Message: said, Who: "ada",
 				Object: musterv1alpha1.AuditObject{Kind: "Cluster", Namespace: workspace, Name: web.Name, UID: uid}}}))
 	}
 	b := testbrowser.New(t)
@@ -89,7 +89,7 @@ func TestThePageOfAMemberFollowsIt(t *testing.T) {
 		"overview": {"Cluster single/web", "Lost", "env=prod", "no heartbeat since noon", "What to do:", "Timeline",
 			"the last heartbeat of this member"},
 		"timeline": {
-			"2026-11-24 10:00:00Z", "it got this identity", "Cordoned a user keeps new deliveries from the member (2 times since",
+			"2026-11-24 10:00:00Z", "it got this identity; user: ada", "Cordoned a user keeps new deliveries from the member (2 times since",
 		},
 		"deliveries": {"No deliveries yet.", "Namespace "},
 		"access":     {"Revoke access"}, "yaml": {"kubectl -n single get clusters.fleet.cattle.io web -o yaml", "kind: Cluster"},

@@ -75,6 +75,10 @@ func (m *shownMember) readAudit(ctx context.Context, v *visitor, record client.O
 		m.Life = slices.DeleteFunc(m.Life, func(known moment) bool { // the entry also names the user
 			return known.What == string(e.Spec.Reason) && known.At.Sub(e.Spec.Time.Time).Abs() < time.Minute
 		})
-		m.Life = append(m.Life, moment{At: e.Spec.Time.Time, What: string(e.Spec.Reason), Text: e.Spec.Message})
+		text := e.Spec.Message
+		if e.Spec.Who != "" {
+			text += "; user: " + e.Spec.Who
+		}
+		m.Life = append(m.Life, moment{At: e.Spec.Time.Time, What: string(e.Spec.Reason), Text: text})
 	}, client.InNamespace(namespace), client.MatchingFields{"spec.object.name": record.GetName()}))
 }

@@ -7,10 +7,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/history"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
@@ -32,16 +34,28 @@ var eventReasons = map[clusterv1beta1.HistoryReason][]string{
 	clusterv1beta1.HistoryLeft:              {reasons.AgentLeft, reasons.MemberClusterLeft},
 }
 
-// HistoryOf returns the last changes in the life of a member, the oldest first; none of any other
-// object.
+// HistoryOf returns the last changes in the life of a member, the oldest first, or the approval of
+// a granted request; none of any other object.
 func HistoryOf(o client.Object) []clusterv1beta1.HistoryEntry {
 	switch member := o.(type) {
 	case *fleet.Cluster:
 		return member.Status.History
 	case *clusterv1beta1.MemberCluster:
 		return member.Status.History
+	case *fleet.ClusterRegistration:
+		return approvalOf(member)
 	}
 	return nil
+}
+
+// approvalOf returns the approval of a granted request.
+func approvalOf(r *fleet.ClusterRegistration) (entries []clusterv1beta1.HistoryEntry) {
+	granted := ptr.Deref(r.Status.GrantedAt, metav1.Time{})
+	by := func() string { return r.Annotations[fleet.AnnotationApprovedBy] }
+	for _, change := range history.Admitted(r, nil, granted.Time, by) {
+		entries = append(entries, clusterv1beta1.HistoryEntry{Time: granted, Reason: change.Reason, Message: change.Message})
+	}
+	return entries
 }
 
 // HistoryText returns the sentence of an entry, with the number of its changes.
@@ -71,8 +85,11 @@ func WithHistory(member client.Object, events []*corev1.Event) []*corev1.Event {
 		})
 	})
 	kind := "MemberCluster"
-	if _, isCluster := member.(*fleet.Cluster); isCluster {
+	switch member.(type) {
+	case *fleet.Cluster:
 		kind = "Cluster"
+	case *fleet.ClusterRegistration:
+		kind = "ClusterRegistration"
 	}
 	for i := range entries {
 		entry := &entries[i]

@@ -9,7 +9,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
+
+func TestAGrantedRequestSaysWhoApprovedItAndWhen(t *testing.T) {
+	at := metav1.NewTime(time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC))
+	request := &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "request-1", Annotations: map[string]string{
+		fleet.AnnotationApprovedBy: "ada"}}}
+	if events := WithHistory(request, nil); len(events) > 0 {
+		t.Errorf("a new request has %v", events)
+	}
+	request.Status = fleet.ClusterRegistrationStatus{Granted: true, GrantedAt: &at, ApprovedReason: reasons.ApprovalRequired}
+	events := WithHistory(request, nil)
+	if len(events) != 1 || events[0].InvolvedObject.Kind != "ClusterRegistration" || events[0].Reason != "Approved" ||
+		!events[0].LastTimestamp.Equal(&at) || events[0].Message != "ada approved ClusterRegistration request-1" {
+		t.Errorf("a granted request has %v", events)
+	}
+}
 
 func TestAnEventAboutAChangeInTheHistoryIsLeftOut(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)

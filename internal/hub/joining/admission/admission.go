@@ -35,12 +35,15 @@ import (
 // envelopes, and of their bindings.
 const PlacementAuthor = "muster-placement-author"
 
+// RegistrationApproval is the name of the policies that store who approved or denied a request.
+const RegistrationApproval = "muster-registration-approval"
+
 // validating lists the validating policies of the chart; their bindings have the same names.
 var validating = []string{
 	"muster-audit", "muster-bindings", "muster-cluster-name", "muster-cluster-status", "muster-downstream-resources",
 	"muster-hub", "muster-hub-leases", "muster-hub-snapshots", "muster-member-annotations", "muster-member-author",
 	"muster-member-epoch", "muster-member-identity", "muster-member-metadata", "muster-member-namespaces", PlacementAuthor,
-	"muster-protection", "muster-quarantine-author", "muster-registration-approval", "muster-registration-status", RegistrationToken,
+	"muster-protection", "muster-quarantine-author", RegistrationApproval, "muster-registration-status", RegistrationToken,
 	"muster-revocation-author",
 	"muster-run-status",
 }

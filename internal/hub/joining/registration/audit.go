@@ -14,6 +14,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	muster "github.com/muster-fleet/muster/api/muster/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/hub/joining/admission"
 	"github.com/muster-fleet/muster/internal/hub/members/audit"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -22,7 +23,7 @@ import (
 // Admission policies of the chart for attributing annotations to users.
 const (
 	policyRequester = "muster-registration-token"
-	policyApprover  = "muster-registration-approval"
+	policyApprover  = admission.RegistrationApproval
 )
 
 // The hub writes an entry first, and then stores the irrevocable step. A hub killed in between

@@ -75,11 +75,18 @@ type Writer struct {
 // Attribute names the acting user in a fact, from an annotation. Attribute trusts the annotation
 // only while the given policy of the chart is in force.
 func (w *Writer) Attribute(ctx context.Context, fact *Fact, policy, user, did string) {
-	if w != nil && user != "" && w.Policies.InForce(ctx, policy) {
-		fact.Spec.Who = user
+	if fact.Spec.Who = w.Known(ctx, policy, user); fact.Spec.Who != "" {
 		return
 	}
 	fact.Spec.Message += fmt.Sprintf("; the user who %s is unknown, because the API server attributed the change to no user", did)
+}
+
+// Known returns the user in an annotation, if the given policy of the chart is in force; else "".
+func (w *Writer) Known(ctx context.Context, policy, user string) string {
+	if w == nil || user == "" || !w.Policies.InForce(ctx, policy) {
+		return ""
+	}
+	return user
 }
 
 // Write creates the entry of a fact unless it exists. An error means that the API server accepts no

@@ -199,7 +199,10 @@ func (o observed) asks(period time.Duration, hub *clusterv1beta1.HubAddress) clu
 func (r *reconciliation) Report(ctx context.Context, departure lifecycle.Departure) error {
 	after := r.cluster.DeepCopy()
 	after.Status = describe(r.o, departure, r.Clock.Now())
-	changes := r.remember(after)
+	changes, err := r.remember(ctx, after)
+	if err != nil {
+		return err
+	}
 	if err := r.WriteStatus(ctx, r.cluster, after); err != nil {
 		return err
 	}
@@ -210,14 +213,6 @@ func (r *reconciliation) Report(ctx context.Context, departure lifecycle.Departu
 		after.Status.Agent.KubernetesVersion)
 	r.AnnounceMove(ctx, after, r.o.Observed, kube.ReasonOf(r.o.before.Conditions, fleet.ConditionHubConfigured))
 	return nil
-}
-
-// remember adds the changes of the status to the history in it.
-func (r *reconciliation) remember(after *fleet.Cluster) []history.Change {
-	now, known := r.Clock.Now(), r.o.before.History
-	changes := history.Changes(history.OfCluster(&r.o.before), history.OfCluster(&after.Status), after, known, now)
-	after.Status.History = history.Append(known, changes, now)
-	return changes
 }
 
 // announce logs a new state and emits Events about it and about problems. Call it after the write

@@ -42,6 +42,9 @@ type account struct {
 	issuedTo, recorded membership.AgentKind
 	// shared: an agent of Muster's has taken over the credential of a Rancher Fleet agent.
 	shared bool
+	// request is the registration request with the grant of the account, requestUID its UID.
+	request    string
+	requestUID types.UID
 }
 
 // acting returns the kind of the acting agent of a Cluster, derived from the status and the source
@@ -71,6 +74,7 @@ func (c *Controller) readAccount(ctx context.Context, member membernamespace.Mem
 	return account{
 		uid: metadata.UID, created: metadata.CreationTimestamp.Time, issuedTo: membership.IssuedTo(metadata),
 		recorded: membership.KindOf(metadata), shared: membership.Shared(metadata),
+		request: metadata.Annotations[fleet.AnnotationRegistration], requestUID: membernamespace.IssuedForUID(metadata),
 	}, nil
 }
 

@@ -196,7 +196,7 @@ func (c *Controller) ask(ctx context.Context, o *observed, request clusterv1beta
 func (r *reconciliation) Report(ctx context.Context, departure lifecycle.Departure) error {
 	after := r.mc.DeepCopy()
 	after.Status = describe(r.o, r.mc.Generation, departure, r.Clock.Now())
-	changes := r.remember(after)
+	changes := r.remember(ctx, after)
 	if err := r.WriteStatus(ctx, r.mc, after); err != nil {
 		return err
 	}
@@ -220,9 +220,14 @@ func (r *reconciliation) Report(ctx context.Context, departure lifecycle.Departu
 }
 
 // remember adds the changes of the status to the history in it.
-func (r *reconciliation) remember(after *clusterv1beta1.MemberCluster) []history.Change {
+func (r *reconciliation) remember(ctx context.Context, after *clusterv1beta1.MemberCluster) []history.Change {
 	now, known := r.Clock.Now(), r.o.before.History
-	changes := history.Changes(history.OfMemberCluster(&r.o.before), history.OfMemberCluster(&after.Status), after, known, now)
+	before, state := history.OfMemberCluster(&r.o.before), history.OfMemberCluster(&after.Status)
+	r.NameUsers(ctx, after, before, &state)
+	if before.Agent != state.Agent && state.Agent == membership.AgentOnline && before.Agent != membership.AgentLost {
+		state.IdentityBy = r.Audit.Known(ctx, policyAuthor, r.o.identityBy)
+	}
+	changes := history.Changes(before, state, after, known, now)
 	after.Status.History = history.Append(known, changes, now)
 	return changes
 }
