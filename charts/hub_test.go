@@ -45,7 +45,7 @@ func TestHubConfigHasTheKeysOfTheWireFormat(t *testing.T) {
 		"bundleNamespaceMappingsToLocal":  false,
 		"importLoopback":                  false,
 		"facts":                           map[string]any{"labels": []any{}},
-		"clusterAPI":                      map[string]any{"annotations": []any{}, "classLabel": "", "labels": []any{}},
+		"clusterAPI":                      map[string]any{"annotations": []any{}, "classLabel": "", "labels": []any{}, "leaveFirst": "0s"},
 		"notifications":                   []any{},
 		"placement":                       map[string]any{"authorRights": "enforce"},
 		"garbageCollectionInterval":       "15m",
@@ -511,12 +511,26 @@ func TestTheHubReadsClustersOfClusterAPIOnlyForARule(t *testing.T) {
 				"verbs": []any{"get", "list", "watch"}}))
 		})
 	}
-	for _, set := range []string{"clusterAPI.labels={env}", "clusterAPI.annotations={note}", "clusterAPI.classLabel=class"} {
+	for _, set := range []string{"clusterAPI.labels={env}", "clusterAPI.annotations={note}", "clusterAPI.classLabel=class",
+		"clusterAPI.leaveFirst=10m"} {
 		if !reads(set) {
 			t.Errorf("%s: the hub has no right to read them", set)
 		}
 	}
 	if reads() {
 		t.Error("without a rule, the hub has the right to read them")
+	}
+	for set, want := range map[string]bool{
+		"clusterAPI.leaveFirst=10m": true, "clusterAPI.leaveFirst=0s": false, "clusterAPI.labels={env}": false,
+	} {
+		role := hub("", set).mustRender(t).object(t, "ClusterRole", "fleet-controller")
+		rules, _, _ := unstructured.NestedSlice(role.Object, "rules")
+		writes := slices.ContainsFunc(rules, func(rule any) bool {
+			return cmp.Equal(rule, any(map[string]any{"apiGroups": []any{"cluster.x-k8s.io"}, "resources": []any{"clusters"},
+				"verbs": []any{"patch"}}))
+		})
+		if writes != want {
+			t.Errorf("%s: the hub has the right to write them: %t", set, writes)
+		}
 	}
 }

@@ -123,6 +123,10 @@ const (
 	// copied from the cluster of Cluster API. The hub removes them when they are not wanted any more.
 	// A Muster addition.
 	AnnotationFromClusterAPI = "muster/from-cluster-api"
+	// AnnotationPausedUntilLeft marks a cluster of Cluster API that the hub has paused. The hub
+	// resumes it once its Cluster has left, at the latest at this time, in RFC 3339. A Muster
+	// addition.
+	AnnotationPausedUntilLeft = "muster/paused-until-left"
 	// AnnotationDisplayName on a Cluster or MemberCluster is a name for people, of up to 63
 	// characters. The name of the object never changes. A Muster addition.
 	AnnotationDisplayName = "muster/display-name"
@@ -299,6 +303,9 @@ const (
 	// with the causes. It is True if its token has stamped labels and none was dropped; else absent. A
 	// Muster addition.
 	ConditionLabelsAccepted = "LabelsAccepted"
+	// ConditionLeftFirst on a Cluster is False while the deletion of its cluster of Cluster API waits
+	// for it. It stays False if it has not left in time. Else it is absent. A Muster addition.
+	ConditionLeftFirst = "LeftFirst"
 	// ConditionCloned reports that two agents have the credential of a Cluster. Either an older
 	// credential was used after a newer one (CredentialSuperseded), or one agent waits while another
 	// sends heartbeats (AgentWaiting). It is absent without a sign of that. A Muster addition.

@@ -18,6 +18,18 @@ const (
 	// LabelsStamped: the labels of the Cluster come from its registration token; LabelsAccepted
 	// of a Cluster.
 	LabelsStamped = "LabelsStamped"
+	// LeaveRefused: the API server refuses to delete a Cluster whose machines Cluster API deletes;
+	// LeftFirst of a Cluster, and an Event.
+	LeaveRefused = "LeaveRefused"
+	// LeavesFirst: a Cluster leaves before Cluster API deletes its machines; LeftFirst of a Cluster,
+	// and an Event.
+	LeavesFirst = "LeavesFirst"
+	// LeftLate: Cluster API deletes the machines of a Cluster that has not left in time; LeftFirst of
+	// a Cluster, and an Event.
+	LeftLate = "LeftLate"
+	// MachinesGo: a Cluster has left, and Cluster API deletes its machines; an Event of the cluster of
+	// Cluster API.
+	MachinesGo = "MachinesGo"
 	// ManagedElsewhere: a label of the Cluster names another manager, and this hub leaves the
 	// Cluster alone; Ready of a Cluster.
 	ManagedElsewhere = "ManagedElsewhere"

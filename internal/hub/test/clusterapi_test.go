@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -150,9 +149,7 @@ spec:
 func TestMetadataOfClusterAPIIsCopiedByARule(t *testing.T) {
 	f := newAlone(t, `{"clusterAPI":{"labels":["env","team.example.com/*"],"annotations":["note"],"classLabel":"class"}}`)
 	ctx := context.Background()
-	definition := &unstructured.Unstructured{}
-	f.check(yaml.Unmarshal([]byte(definitionOfClusterAPI), definition))
-	f.check(f.Create(ctx, definition))
+	f.serveClusterAPI()
 	theirs := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"topology": map[string]any{"class": "edge"}}}}
 	theirs.SetGroupVersionKind(schema.GroupVersionKind{Group: "cluster.x-k8s.io", Version: "v1beta1", Kind: "Cluster"})
 	theirs.SetNamespace(f.workspace)

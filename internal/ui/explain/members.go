@@ -158,6 +158,22 @@ var memberCauses = []cause{
 			"the message says. Until then the hub renews no credential.",
 	},
 	{
+		kinds: ofClusters, reasons: []string{reasons.LeavesFirst},
+		means: "The cluster of Cluster API is being deleted. The hub has paused it, so its machines go after the member has left the fleet.",
+		remedy: "None is needed: the hub waits at most until the time in the message. To delete the machines at once, run the command in " +
+			"the message.",
+	},
+	{
+		kinds: ofClusters, reasons: []string{reasons.LeaveRefused},
+		means:  "The cluster of Cluster API is being deleted, and the API server does not let the hub remove the member first.",
+		remedy: "The message quotes the refusal, for example a protection. Remove its cause, or run the command in the message.",
+	},
+	{
+		kinds: ofClusters, reasons: []string{reasons.LeftLate},
+		means:  "The member did not leave the fleet before Cluster API deletes its machines, so deliveries can still be on the cluster.",
+		remedy: "Check why the member did not leave. Next time, raise clusterAPI.leaveFirst of the hub's chart.",
+	},
+	{
 		kinds: ofClusters, reasons: []string{reasons.AgentWaiting},
 		means:  "Two agents have the credential of this Cluster. The second one waits until the first one stops.",
 		remedy: "Stop one of the two agents, or register its cluster as a separate Cluster with its own client ID.",

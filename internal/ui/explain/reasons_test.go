@@ -44,7 +44,7 @@ var well = strings.Fields(`
 var ofEvents = strings.Fields(`
 	AccountMissing AgentOnline AgentStays AgentVersionChanged ClusterSetMissing
 	ConfigInvalid ConfigMissing ForcedLeave GotNewCommit GotNewVersion WebhookCommitNotVisible
-	KubernetesVersionChanged LostKept LostRemoved LostTaintRemoved LostTainted NeverJoined NotFromClusterAPI
+	KubernetesVersionChanged LostKept LostRemoved LostTaintRemoved LostTainted MachinesGo NeverJoined NotFromClusterAPI
 	NotificationsFail NotificationsSent PlacementNotFound QuarantineEnded StatusNotWritten TaintRemoved`)
 
 // ofKubeFleet are reasons that agents of KubeFleet write, and the hub shows as they are.

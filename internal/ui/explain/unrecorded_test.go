@@ -20,7 +20,7 @@ const (
 // with why that is so.
 var unrecorded = []struct{ kind, reasons, why string }{
 	{kindCluster, "MemberClusterLeft RemovalUnconfirmed HubRestored", notYet},
-	{kindCluster, "NotInitialized Quarantined", afterRecording},
+	{kindCluster, "NotInitialized Quarantined LeavesFirst LeaveRefused LeftLate", afterRecording},
 	{kindCluster, "Quarantining", aRace},
 	{kindCluster, "InternalMemberClusterUnhealthy", inReport},
 	{kindCluster, "PullSecretMissing InvalidName", notYet},

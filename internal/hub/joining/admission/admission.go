@@ -41,7 +41,7 @@ const RegistrationApproval = "muster-registration-approval"
 // validating lists the validating policies of the chart; their bindings have the same names.
 var validating = []string{
 	"muster-audit", "muster-bindings", "muster-cluster-name", "muster-cluster-status", "muster-downstream-resources",
-	"muster-hub", "muster-hub-leases", "muster-hub-snapshots", "muster-member-annotations", "muster-member-author",
+	"muster-hub", "muster-hub-clusters", "muster-hub-leases", "muster-hub-snapshots", "muster-member-annotations", "muster-member-author",
 	"muster-member-epoch", "muster-member-identity", "muster-member-metadata", "muster-member-namespaces", PlacementAuthor,
 	"muster-protection", "muster-quarantine-author", RegistrationApproval, "muster-registration-status", RegistrationToken,
 	"muster-revocation-author",

@@ -2,10 +2,11 @@
 // label. Each kubeconfig Secret of Cluster API's convention there becomes an imported Cluster.
 //
 // Clusterapi creates Clusters, and copies labels and annotations of the clusters of Cluster API to
-// them by a rule of the settings (follow.go, rule.go). Only the importer reads the Secret. Its
-// invariant: it changes nothing else of an existing Cluster, and no label of a user. It remembers
-// no deletion of a Cluster, because it would have to write to another owner's object. A label on
-// the Secret keeps a cluster out.
+// them by a rule of the settings (follow.go, rule.go). If the settings require it, it deletes a
+// Cluster before Cluster API deletes the machines (leave.go). Only the importer reads the Secret.
+// Its invariant: it changes nothing else of an existing Cluster, and no label of a user. It
+// remembers no deletion of a Cluster, because it would have to write to another owner's object. A
+// label on the Secret keeps a cluster out.
 package clusterapi
 
 import (
@@ -39,6 +40,8 @@ import (
 const (
 	// LabelClusterName is on every object of a cluster of Cluster API.
 	LabelClusterName = "cluster.x-k8s.io/cluster-name"
+	// annotationPaused on a cluster pauses it, like spec.paused.
+	annotationPaused = "cluster.x-k8s.io/paused"
 	group            = "cluster.x-k8s.io"
 	secretSuffix     = "-kubeconfig"
 )
@@ -79,6 +82,9 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		}
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: definition}}}
 	})
+	if err := c.registerLeaver(mgr); err != nil {
+		return err
+	}
 	return ctrl.NewControllerManagedBy(mgr).Named("clusterapi").
 		WatchesRawSource(source.Func(c.followed.start)).
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), follows)).
@@ -124,6 +130,9 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		} else if !apierrors.IsNotFound(err) {
 			return ctrl.Result{}, fmt.Errorf("reading Cluster %s/%s: %w", secret.Namespace, candidate, err)
 		}
+	}
+	if waits, err := c.waits(ctx, secret, theirs); waits || err != nil {
+		return ctrl.Result{}, err
 	}
 	made := desired(secret, theirs, name)
 	if err := c.Client.Create(ctx, made, kube.FieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {

@@ -3,6 +3,7 @@ package clusterapi
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,9 +34,56 @@ const servedAgain = 5 * time.Second
 // followed are the clusters of Cluster API, as far as the hub reads them.
 type followed struct {
 	cache cache.Cache
-	// kind is the kind in the version of the API server; empty while the hub does not follow it.
-	kind  schema.GroupVersionKind
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+	mu   sync.Mutex
+	kind schema.GroupVersionKind
+	// leaving is the queue of the leaver; early are the requests before it has started.
+	leaving workqueue.TypedRateLimitingInterface[reconcile.Request]
+	early   []reconcile.Request
+}
+
+// startLeaving takes the queue of the leaver.
+func (f *followed) startLeaving(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.leaving = queue
+	for _, request := range f.early {
+		queue.Add(request)
+	}
+	f.early = nil
+	return nil
+}
+
+func (f *followed) leave(request reconcile.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.leaving == nil {
+		f.early = append(f.early, request)
+		return
+	}
+	f.leaving.Add(request)
+}
+
+// version returns the kind in the version of the API server; empty while the hub does not follow
+// it.
+func (f *followed) version() schema.GroupVersionKind {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.kind
+}
+
+func (f *followed) setVersion(kind schema.GroupVersionKind) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.kind = kind
+}
+
+// get returns a cluster of Cluster API from the cache. The hub must follow the kind.
+func (f *followed) get(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
+	theirs := &unstructured.Unstructured{}
+	theirs.SetGroupVersionKind(f.version())
+	return theirs, f.cache.Get(ctx, key, theirs)
 }
 
 // start takes the queue of the controller. It enqueues the first request to follow.
@@ -48,7 +96,7 @@ func (f *followed) start(_ context.Context, queue workqueue.TypedRateLimitingInt
 // follow begins to watch the clusters of Cluster API, once the settings have a rule for them and
 // the hub cluster serves them. A later rule reconciles all of them again.
 func (c *Controller) follow(ctx context.Context) (ctrl.Result, error) {
-	if !c.followed.kind.Empty() {
+	if !c.followed.version().Empty() {
 		return ctrl.Result{}, c.again(ctx)
 	}
 	if !c.Config.Current().ClusterAPI.Follows() {
@@ -66,20 +114,27 @@ func (c *Controller) follow(ctx context.Context) (ctrl.Result, error) {
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("watching the clusters of Cluster API: %w", err)
 	}
-	enqueue := func(o any) {
-		if of, ok := o.(metav1.Object); ok {
-			c.followed.queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{
-				Namespace: of.GetNamespace(), Name: of.GetName() + secretSuffix,
-			}})
-		}
-	}
+	c.followed.setVersion(mapping.GroupVersionKind)
 	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: enqueue, UpdateFunc: func(_, after any) { enqueue(after) },
+		AddFunc: c.followed.enqueue, UpdateFunc: func(_, after any) { c.followed.enqueue(after) },
 	}); err != nil {
 		return ctrl.Result{}, fmt.Errorf("watching the clusters of Cluster API: %w", err)
 	}
-	c.followed.kind = mapping.GroupVersionKind
 	return ctrl.Result{}, nil
+}
+
+// enqueue adds the requests for a cluster of Cluster API.
+func (f *followed) enqueue(o any) {
+	of, ok := o.(metav1.Object)
+	if !ok {
+		return
+	}
+	key := types.NamespacedName{Namespace: of.GetNamespace(), Name: of.GetName()}
+	if of.GetDeletionTimestamp() != nil {
+		f.leave(reconcile.Request{NamespacedName: key})
+	}
+	key.Name += secretSuffix
+	f.queue.Add(reconcile.Request{NamespacedName: key})
 }
 
 // awaitServed waits for a definition, whose event enqueues the request. An API server serves a kind
@@ -92,8 +147,19 @@ func (c *Controller) awaitServed(ctx context.Context) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: servedAgain}, nil
 }
 
-// again enqueues the Secrets of all workspaces that register clusters of Cluster API.
+// again enqueues the Secrets of all workspaces that register clusters of Cluster API, and the
+// clusters of Cluster API that are being deleted.
 func (c *Controller) again(ctx context.Context) error {
+	every := &unstructured.UnstructuredList{}
+	every.SetGroupVersionKind(c.followed.version())
+	if err := c.followed.cache.List(ctx, every); err != nil {
+		return fmt.Errorf("listing the clusters of Cluster API: %w", err)
+	}
+	for i := range every.Items {
+		if every.Items[i].GetDeletionTimestamp() != nil {
+			c.followed.enqueue(&every.Items[i])
+		}
+	}
 	namespaces := &metav1.PartialObjectMetadataList{}
 	namespaces.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "NamespaceList"})
 	if err := c.cache.List(ctx, namespaces); err != nil {
@@ -116,22 +182,55 @@ func (c *Controller) carry(ctx context.Context, cluster *fleet.Cluster, name str
 		return nil
 	case !rule.Follows():
 		return c.write(ctx, cluster, copied{})
-	case c.followed.kind.Empty():
+	case c.followed.version().Empty():
 		return nil
 	}
-	from := &unstructured.Unstructured{}
-	from.SetGroupVersionKind(c.followed.kind)
-	if err := c.followed.cache.Get(ctx, types.NamespacedName{Namespace: cluster.Namespace, Name: name}, from); err != nil {
+	from, err := c.followed.get(ctx, types.NamespacedName{Namespace: cluster.Namespace, Name: name})
+	if err != nil {
 		return client.IgnoreNotFound(err) // its own deletion removes the Cluster
 	}
-	owned := false
-	for _, owner := range cluster.OwnerReferences {
-		owned = owned || owner.UID == from.GetUID() && kube.IsOwner(owner, schema.GroupKind{Group: group, Kind: "Cluster"})
-	}
-	if !owned {
+	if !ownedBy(cluster, from) || paused(from) || from.GetDeletionTimestamp() != nil {
 		return nil
 	}
 	return c.write(ctx, cluster, wanted(rule, from))
+}
+
+// ownedBy reports whether a Cluster belongs to a cluster of Cluster API.
+func ownedBy(cluster *fleet.Cluster, theirs *unstructured.Unstructured) bool {
+	for _, owner := range cluster.OwnerReferences {
+		if owner.UID == theirs.GetUID() && kube.IsOwner(owner, schema.GroupKind{Group: group, Kind: "Cluster"}) {
+			return true
+		}
+	}
+	return false
+}
+
+// paused reports whether the controllers of Cluster API leave a cluster alone.
+func paused(theirs *unstructured.Unstructured) bool {
+	_, annotated := theirs.GetAnnotations()[annotationPaused]
+	field, _, _ := unstructured.NestedBool(theirs.Object, "spec", "paused")
+	return annotated || field
+}
+
+// waits reports whether the cluster of Cluster API behind a kubeconfig is paused or being deleted.
+// The hub then creates no Cluster for it. The cache may not have that cluster yet, and a Cluster is
+// created once: the API server answers.
+func (c *Controller) waits(ctx context.Context, secret *metav1.PartialObjectMetadata, name string) (bool, error) {
+	owner := ownerOf(secret, name)
+	if owner == nil || !c.Config.Current().ClusterAPI.Follows() {
+		return false, nil
+	}
+	theirs := &unstructured.Unstructured{}
+	theirs.SetAPIVersion(owner.APIVersion)
+	theirs.SetKind(owner.Kind)
+	err := c.Live.Get(ctx, types.NamespacedName{Namespace: secret.Namespace, Name: name}, theirs)
+	switch {
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return false, nil // an earlier version of Cluster API, or a Secret that was restored first
+	case err != nil:
+		return false, fmt.Errorf("reading cluster %s/%s of Cluster API: %w", secret.Namespace, name, err)
+	}
+	return theirs.GetUID() == owner.UID && (paused(theirs) || theirs.GetDeletionTimestamp() != nil), nil
 }
 
 // write replaces the metadata copied to a Cluster before, if it differs.

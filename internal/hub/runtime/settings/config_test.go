@@ -95,6 +95,10 @@ func TestParse(t *testing.T) {
 			problem: `clusterAPI.labels: "a b" is no key, and no prefix with /*`,
 		},
 		{
+			name: "a short wait for members of Cluster API is refused", text: `{"clusterAPI":{"leaveFirst":"1s"}}`,
+			problem: "clusterAPI.leaveFirst 1s: want 0, or between 10s and 24h0m0s",
+		},
+		{
 			name: "a label for the class that is none is refused", text: `{"clusterAPI":{"classLabel":"a/b/c"}}`,
 			problem: `clusterAPI.classLabel: "a/b/c" is no key of a label`,
 		},
