@@ -121,3 +121,16 @@ func OfMember(member client.Object) (decisions []Decision) {
 	}
 	return append(decisions, Revoke)
 }
+
+// OfService returns the decisions that would change whether a member is in service.
+func OfService(member client.Object) []Decision {
+	switch {
+	case member.GetDeletionTimestamp() != nil:
+		return nil
+	case !membership.Cordoned(member):
+		return []Decision{Cordon, Drained}
+	case !membership.Drained(member):
+		return []Decision{Drained, Uncordon}
+	}
+	return []Decision{Uncordon}
+}

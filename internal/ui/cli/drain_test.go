@@ -15,6 +15,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/decision"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
 )
 
@@ -108,8 +109,21 @@ func TestDrainMovesWhatCanMoveAndNamesTheRest(t *testing.T) {
 			decide: blocks, timeout: time.Minute, canceled: true, code: exitFailed, evictions: 2, cordoned: true,
 			says: []string{"interrupted; MemberCluster edge stays cordoned", "Evictions that the hub has begun continue"},
 		},
-		"starts only": {decide: blocks, evictions: 2, cordoned: true},
-		"only looks":  {dryRun: true, says: append([]string{"edge would be cordoned", "moves would move to free."}, stays...)},
+		"starts only": {decide: blocks, evictions: 2, cordoned: true, says: append([]string{
+			"the hub moves 2 placements. To follow them: muster drain edge",
+		}, stays...)},
+		"is uncordoned meanwhile": {
+			decide: func(hub client.Client, e *placement.ClusterResourcePlacementEviction) {
+				member := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge"}}
+				if err := decision.Uncordon.Write(context.Background(), hub, member); err != nil {
+					t.Error(err)
+				}
+				blocks(hub, e)
+			},
+			timeout: time.Minute, code: exitFailed, evictions: 2,
+			says: []string{"MemberCluster edge is no longer cordoned, so the drain has stopped"},
+		},
+		"only looks": {dryRun: true, says: append([]string{"edge would be cordoned", "moves would move to free."}, stays...)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			member, objects := drained(kinds)
@@ -124,12 +138,11 @@ func TestDrainMovesWhatCanMoveAndNamesTheRest(t *testing.T) {
 			if err := hub.Get(ctx, client.ObjectKeyFromObject(member), member); err != nil {
 				t.Fatal(err)
 			}
-			d := &drain{changer: c, hub: hub, member: member}
-			do := d.run
+			do := c.drain
 			if row.dryRun {
-				do = d.describe
+				do = c.planDrain
 			}
-			err := do(ctx)
+			err := do(ctx, hub, member)
 			if err != nil {
 				out.WriteString(err.Error())
 			}
@@ -151,6 +164,9 @@ func TestDrainMovesWhatCanMoveAndNamesTheRest(t *testing.T) {
 			}
 			if err := hub.Get(t.Context(), client.ObjectKeyFromObject(member), member); err != nil || membership.Cordoned(member) != row.cordoned {
 				t.Errorf("it is cordoned: %t, %v", membership.Cordoned(member), err)
+			}
+			if membership.Drained(member) != (name == "drains") {
+				t.Errorf("it is marked as drained: %t", membership.Drained(member))
 			}
 		})
 	}

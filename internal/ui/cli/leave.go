@@ -125,7 +125,7 @@ func (c *changer) removeAccount(ctx context.Context, hub client.Client, member *
 
 // describeLeave prints the effects of a member's departure.
 func (c *changer) describeLeave(ctx context.Context, hub client.Client, o client.Object, policy string, uninstall bool) error {
-	held, err := delivered(ctx, hub, memberNamespaceOf(o))
+	held, err := delivered(ctx, hub, view.MemberNamespace(o))
 	if err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ const namedLosses = 10
 // askBeforeEmptying prints the deliveries of a leaving member with policy Delete, and waits for
 // the user's answer. It does so as well if the deliveries cannot be read.
 func (c *changer) askBeforeEmptying(ctx context.Context, hub client.Client, o client.Object) error {
-	lost, err := delivered(ctx, hub, memberNamespaceOf(o))
+	lost, err := delivered(ctx, hub, view.MemberNamespace(o))
 	if err == nil && len(lost) == 0 {
 		return nil
 	}
@@ -225,17 +225,6 @@ func hasKubeFleetsAgent(ctx context.Context, hub client.Client, o client.Object)
 	report := &clusterv1beta1.InternalMemberCluster{}
 	err := hub.Get(ctx, client.ObjectKey{Namespace: membership.Namespace(mc), Name: mc.Name}, report)
 	return err == nil && report.Status.AgentVersion == "" && len(report.Status.AgentStatus) > 0
-}
-
-// memberNamespaceOf returns the namespace of a member's deliveries; "" before it exists.
-func memberNamespaceOf(o client.Object) string {
-	switch o := o.(type) {
-	case *fleet.Cluster:
-		return membership.DeliveryNamespace(o)
-	case *clusterv1beta1.MemberCluster:
-		return membership.Namespace(o)
-	}
-	return ""
 }
 
 // delivered names the placements and Bundles in a member namespace. The error reports failed

@@ -94,6 +94,14 @@ func (b *bulk) read(ctx context.Context, v *visitor, name string) bulkChange {
 			return c
 		}
 	}
+	if b.Action.Name == actionDrain {
+		if c.Refused, err = drainRefused(ctx, v, c.member); err != nil {
+			c.Refused = err.Error()
+		}
+		if c.Refused != "" {
+			return c
+		}
+	}
 	c.UID = c.member.GetUID()
 	if b.Action.TakesLabels() && len(b.labels) == 0 {
 		return c // the page requests the labels first
@@ -142,7 +150,7 @@ func (s *Server) changeBulk(w http.ResponseWriter, r *http.Request, v *visitor) 
 		case string(c.UID) != uids[i] || c.Seen != seen[i]:
 			c.Refused = "it has changed since you opened the page: check it, and decide again"
 		default:
-			if err := b.Action.write(r.Context(), v, c.member, b.labels, because(r)); err != nil {
+			if err := b.Action.write(r.Context(), s, v, c.member, b.labels, because(r)); err != nil {
 				c.Refused = err.Error()
 			}
 		}

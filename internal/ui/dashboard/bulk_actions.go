@@ -13,6 +13,7 @@ import (
 	"github.com/muster-fleet/muster/internal/fleet/decision"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/ui/drain"
 )
 
 // action is a change of several members at once.
@@ -27,10 +28,15 @@ type action struct {
 // actionLabel is the action for setting and removing labels.
 const actionLabel = "label"
 
+// actionDrain is the action for moving placements to other members.
+const actionDrain = "drain"
+
 // actions are the changes of several members, in the order of their buttons.
 var actions = []action{
 	{actionLabel, "Label", "Bundles and placements with a matching selector follow at once.", "", nil},
 	{"cordon", "Cordon", "The members keep their deliveries, and get no new ones.", "cordon", &decision.Cordon},
+	{actionDrain, "Drain", "The members get no new deliveries, and their ClusterResourcePlacements move to other members. Bundles stay. " +
+		"To stop a drain, uncordon the member.", "cordon", &decision.Drained},
 	{"uncordon", "Uncordon", "The members get new deliveries again.", "cordon", &decision.Uncordon},
 	{"quarantine", "Quarantine", "The members only send heartbeats and reports. Their workloads stay unchanged, and they get no deliveries.",
 		"quarantine", &decision.Quarantine},
@@ -71,7 +77,7 @@ func (a action) verbs() []string {
 
 // missing returns the sentence about missing rights.
 func (a action) missing(resource string) string {
-	return fmt.Sprintf("You need the right to %s %s.", strings.Join(a.verbs(), " and "), resource)
+	return needs(resource, a.verbs()...)
 }
 
 // change returns the effect of an action on one member: the removed lines and the added lines. It
@@ -89,6 +95,14 @@ func (a action) change(member client.Object, labels map[string]any) (gone, added
 			return nil, nil, "", fmt.Errorf("it is %sed already", a.Name)
 		}
 		return nil, []string{a.Name}, fmt.Sprint(membership.Cordoned(member)), nil
+	case actionDrain:
+		if err := drain.Refusal(member); err != nil {
+			return nil, nil, "", err
+		}
+		if !slices.Contains(decision.OfService(member), decision.Drained) {
+			return nil, nil, "", errors.New("it is drained already")
+		}
+		return nil, []string{a.Name}, seenFor(decision.Drained, member), nil
 	}
 	if !slices.Contains(decision.OfMember(member), *a.decision) {
 		return nil, nil, "", errors.New(map[string]string{
@@ -135,9 +149,12 @@ func labelsTo(text string) (map[string]any, error) {
 }
 
 // write applies the action to a member, as the visitor, with the reason given.
-func (a action) write(ctx context.Context, v *visitor, member client.Object, labels map[string]any, reason string) error {
+func (a action) write(ctx context.Context, s *Server, v *visitor, member client.Object, labels map[string]any, reason string) error {
 	if a.TakesLabels() {
 		return kube.PatchMetadata(ctx, v, member, "labels", labels)
+	}
+	if a.Name == actionDrain {
+		return s.drain(ctx, v, member)
 	}
 	return a.decision.Because(reason).Write(ctx, v, member)
 }
@@ -161,6 +178,17 @@ func bulkOffers(ctx context.Context, v *visitor, members []*entry) (offers []bul
 			}
 			if len(of) > 0 && slices.Contains(slices.Collect(maps.Values(permitted)), true) {
 				one.Refused = ""
+			}
+		}
+		if a.Name == actionDrain && one.Refused == "" {
+			for _, verb := range evictionVerbs {
+				permitted, err := v.may(ctx, verb, evictions, "")
+				if err != nil {
+					return nil, err
+				}
+				if !permitted {
+					one.Refused = needs(evictions, evictionVerbs...)
+				}
 			}
 		}
 		offers = append(offers, one)

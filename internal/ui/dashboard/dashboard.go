@@ -48,6 +48,7 @@ type Server struct {
 	authenticator authenticator
 	ctx           context.Context // ends the streams
 	streams       atomic.Int64
+	drains        drains
 	// shared reports whether the visitors differ from the account for reading the fleet.
 	shared bool
 }

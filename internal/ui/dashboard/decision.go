@@ -15,6 +15,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/decision"
+	"github.com/muster-fleet/muster/internal/ui/drain"
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
@@ -83,21 +84,30 @@ func because(r *http.Request) string { return strings.TrimSpace(r.PostFormValue(
 type offer struct {
 	decision.Decision
 	Text string
-	// Effect is the consequence of an irreversible decision.
+	// Effect is the consequence of a decision that takes a second click.
 	Effect string
 	// Refused is the reason why the visitor may not decide; empty if they may.
 	Refused string
+	// Seen is the state of the member that the decision depends on.
+	Seen string
 }
+
+// Dangerous reports whether no other decision undoes this one.
+func (o offer) Dangerous() bool { return o.Name == decision.Revoke.Name }
 
 // offers holds the decisions about members.
 var offers = []offer{
-	{decision.Approve, "Approve deliveries", "", ""},
-	{decision.Deny, "Deny new deliveries", "", ""},
-	{decision.Quarantine, "Quarantine", "", ""},
-	{decision.Unquarantine, "End quarantine", "", ""},
-	{decision.Revoke, "Revoke access", "The member loses access to the hub at once. Its object on the hub and its workloads stay. " +
-		"To join again, it needs a new token.", ""},
-	{decision.Readmit, "Restore access", "", ""},
+	{Decision: decision.Approve, Text: "Approve deliveries"},
+	{Decision: decision.Deny, Text: "Deny new deliveries"},
+	{Decision: decision.Quarantine, Text: "Quarantine"},
+	{Decision: decision.Unquarantine, Text: "End quarantine"},
+	{Decision: decision.Revoke, Text: "Revoke access", Effect: "The member loses access to the hub at once. Its object on the hub " +
+		"and its workloads stay. To join again, it needs a new token."},
+	{Decision: decision.Readmit, Text: "Restore access"},
+	{Decision: decision.Cordon, Text: "Cordon"},
+	{Decision: decision.Uncordon, Text: "Uncordon"},
+	{Decision: decision.Drained, Text: "Drain", Effect: "The member gets no new deliveries, and its ClusterResourcePlacements move to other " +
+		"members. Bundles stay. The drain takes up to 15 minutes, also when you leave this page. To stop it, uncordon the member."},
 }
 
 // decisionsAbout returns the possible decisions about a member, with the reason for each the
@@ -107,7 +117,7 @@ func (s *Server) decisionsAbout(ctx context.Context, v *visitor, record client.O
 	if record.GetNamespace() != "" {
 		resource = clusters
 	}
-	possible := decision.OfMember(record)
+	possible := slices.Concat(decision.OfMember(record), decision.OfService(record))
 	for _, o := range offers {
 		if !slices.Contains(possible, o.Decision) {
 			continue
@@ -122,7 +132,15 @@ func (s *Server) decisionsAbout(ctx context.Context, v *visitor, record client.O
 				return nil, err
 			}
 			if !permitted {
-				o.Refused = fmt.Sprintf("You need the right to %s %s.", strings.Join(verbs, " and "), resource)
+				o.Refused = needs(resource, verbs...)
+			}
+		}
+		if o.Seen = seenFor(o.Decision, record); o.Decision == decision.Drained && o.Refused == "" {
+			if o.Refused, err = drainRefused(ctx, v, record); err != nil {
+				return nil, err
+			}
+			if cause := drain.Refusal(record); o.Refused == "" && cause != nil {
+				o.Refused = "A quarantined member cannot be drained: end the quarantine first."
 			}
 		}
 		decisions = append(decisions, o)
@@ -140,16 +158,26 @@ func (m *shownMember) With(o offer) any {
 
 // decidable returns the state behind a decision about a member: a visitor with an outdated page
 // must decide again.
-func decidable(record client.Object) string {
-	var values []string
-	for _, d := range decision.OfMember(record) {
-		values = append(values, d.Name)
+func decidable(record client.Object) string { return verbsOf(decision.OfMember(record)) }
+
+// seenFor returns the state behind one decision.
+func seenFor(d decision.Decision, record client.Object) string {
+	if d == decision.Cordon || d == decision.Uncordon || d == decision.Drained {
+		return verbsOf(decision.OfService(record))
 	}
-	return strings.Join(values, " ")
+	return decidable(record)
 }
 
-// decideMember approves or denies deliveries to a member, quarantines it, or revokes or restores
-// its access.
+func verbsOf(decisions []decision.Decision) string {
+	var names []string
+	for _, d := range decisions {
+		names = append(names, d.Name)
+	}
+	return strings.Join(names, " ")
+}
+
+// decideMember approves or denies deliveries to a member, quarantines it, revokes or restores its
+// access, or takes it out of service.
 func (s *Server) decideMember(w http.ResponseWriter, r *http.Request, v *visitor) error {
 	record, err := readMember(r, v)
 	if err != nil {
@@ -157,14 +185,21 @@ func (s *Server) decideMember(w http.ResponseWriter, r *http.Request, v *visitor
 	}
 	d, found := find([]decision.Decision{
 		decision.Approve, decision.Deny, decision.Quarantine, decision.Unquarantine, decision.Revoke, decision.Readmit,
+		decision.Cordon, decision.Uncordon, decision.Drained,
 	}, r.PostFormValue("decision"))
 	if !found {
-		return &inputError{errors.New("the decision about a member is approve, deny, quarantine, unquarantine, revoke or readmit")}
+		return &inputError{errors.New("the decision about a member is approve, deny, quarantine, unquarantine, revoke, readmit, " +
+			"cordon, uncordon or drain")}
 	}
-	if err := unchanged(record, r.PostFormValue, decidable(record)); err != nil {
+	if err := unchanged(record, r.PostFormValue, seenFor(d, record)); err != nil {
 		return err
 	}
-	if err := d.Because(because(r)).Write(r.Context(), v, record); err != nil {
+	if d == decision.Drained {
+		err = s.drain(r.Context(), v, record)
+	} else {
+		err = d.Because(because(r)).Write(r.Context(), v, record)
+	}
+	if err != nil {
 		return err
 	}
 	http.Redirect(w, r, memberPath(view.NameOf(record)), http.StatusSeeOther)

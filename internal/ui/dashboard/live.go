@@ -43,8 +43,9 @@ func liveOf(r *http.Request, digest string) string {
 // follow returns the address for changes of an object's page, and the reasons why the page may be
 // out of date. A page calls it before it reads the object: no change is then lost between the two.
 func (s *Server) follow(r *http.Request, v *visitor, resources ...string) (live string, stale []string, err error) {
-	all, stale, err := s.entriesNamed(r.Context(), v, strings.TrimPrefix(r.PathValue("namespace")+"/"+r.PathValue("name"), "/"), resources...)
-	return liveOf(r, digestOfAll(all, stale)), stale, err
+	name := strings.TrimPrefix(r.PathValue("namespace")+"/"+r.PathValue("name"), "/")
+	all, stale, err := s.entriesNamed(r.Context(), v, name, resources...)
+	return liveOf(r, digestOfAll(all, slices.Concat(stale, s.drains.mark(name)))), stale, err
 }
 
 // digestOf changes when a table row of an entry changes, or a reason why the entries may be out
@@ -128,7 +129,7 @@ func (s *Server) lookerOf(to *url.URL, have string, v *visitor) (*looker, error)
 func (s *Server) lookAt(have string, v *visitor, name string, resources ...string) *looker {
 	return &looker{resources, name, reloading(have, func(ctx context.Context) (string, error) {
 		all, stale, err := s.entriesNamed(ctx, v, name, resources...)
-		return digestOfAll(all, stale), err
+		return digestOfAll(all, slices.Concat(stale, s.drains.mark(name))), err
 	})}
 }
 

@@ -40,13 +40,16 @@ func remembered() (*Server, *visitor) {
 			all.allow(verb, resource)
 		}
 	}
+	for _, verb := range evictionVerbs {
+		all.allow(verb, evictions)
+	}
 	return s, all
 }
 
 // allow has a visitor have a right in all workspaces, of whom no API server is asked.
 func (v *visitor) allow(verb, resource string) {
 	for _, namespace := range []string{"", "fleet"} {
-		v.rights[authorizationv1.ResourceAttributes{Verb: verb, Group: kinds[resource].group, Resource: resource, Namespace: namespace}] = true
+		v.rights[authorizationv1.ResourceAttributes{Verb: verb, Group: groupOf(resource), Resource: resource, Namespace: namespace}] = true
 	}
 }
 

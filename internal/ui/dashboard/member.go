@@ -51,9 +51,9 @@ type shownMember struct {
 	UID  types.UID
 	Tab  string
 	Tabs []tab
-	// Decisions holds the decisions about the member. Decidable is the state they depend on.
+	// Decisions holds the decisions about the member. Drain is its drain; nil without one.
 	Decisions []offer
-	Decidable string
+	Drain     *shownDrain
 	Labels    map[string]string
 	Facts     []fact
 	Findings  []explain.Finding
@@ -110,7 +110,7 @@ func (s *Server) member(w http.ResponseWriter, r *http.Request, v *visitor) erro
 	}
 	m := &shownMember{
 		Title: view.Title(record), Name: view.NameOf(record), State: view.State(record), Labels: record.GetLabels(), UID: record.GetUID(),
-		Decidable: decidable(record), Created: record.GetCreationTimestamp().Time, LastSeen: view.LastSeen(record),
+		Drain: s.drains.of(record, v.name), Created: record.GetCreationTimestamp().Time, LastSeen: view.LastSeen(record),
 		Online: view.Column(record, "LAST-SEEN", time.Now()) == "online", Tab: name, Tabs: memberTabs,
 	}
 	m.Old = toneOf(m.State) == toneCritical

@@ -23,7 +23,8 @@ const (
 
 // groupOf returns the API group of a resource.
 func groupOf(resource string) string {
-	if resource == clusterApprovals || resource == approvals {
+	switch resource {
+	case clusterApprovals, approvals, evictions, works:
 		return placement.GroupVersion.Group
 	}
 	return kinds[resource].group

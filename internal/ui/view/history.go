@@ -34,8 +34,8 @@ var eventReasons = map[clusterv1beta1.HistoryReason][]string{
 	clusterv1beta1.HistoryLeft:              {reasons.AgentLeft, reasons.MemberClusterLeft},
 }
 
-// HistoryOf returns the last changes in the life of a member, the oldest first, or the approval of
-// a granted request; none of any other object.
+// HistoryOf returns the last changes in the life of a member, the oldest first. A granted request
+// has its approval, and any other object nothing.
 func HistoryOf(o client.Object) []clusterv1beta1.HistoryEntry {
 	switch member := o.(type) {
 	case *fleet.Cluster:

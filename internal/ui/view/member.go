@@ -7,6 +7,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
@@ -61,4 +63,15 @@ func whyOfMember(record client.Object, status membership.Status, message string,
 		causes = append(causes, why)
 	}
 	return Or(strings.Join(causes, "; "))
+}
+
+// MemberNamespace returns the namespace of a member's deliveries; "" before it exists.
+func MemberNamespace(o client.Object) string {
+	switch o := o.(type) {
+	case *fleet.Cluster:
+		return membership.DeliveryNamespace(o)
+	case *clusterv1beta1.MemberCluster:
+		return membership.Namespace(o)
+	}
+	return ""
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/muster-fleet/muster/internal/fleet/history"
 )
 
-// NameUsers adds the users behind a new revocation and a new quarantine to the state of a member,
-// as far as the API server attributed them.
+// NameUsers adds the users behind a new revocation and a new quarantine to the state of a member.
+// Users without an attribution by the API server stay unknown.
 func (c *Controller) NameUsers(ctx context.Context, record client.Object, before history.State, after *history.State) {
 	annotations := record.GetAnnotations()
 	if after.Revoked && !before.Revoked {
