@@ -122,6 +122,11 @@ const (
 	tooWide = `[...document.querySelectorAll("main *")].
 		filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".wide")).
 		map(e => e.tagName + "." + e.className).slice(0, 5)`
+	// scrolling are parts other than code that scroll sideways. On a telephone the rows of tables are
+	// cards, and nothing is beyond the edge.
+	scrolling = `[...document.querySelectorAll("main *")].
+		filter(e => ["auto", "scroll"].includes(getComputedStyle(e).overflowX) && !e.closest("pre") && e.scrollWidth > e.clientWidth + 1).
+		map(e => e.tagName + "." + e.className + " " + e.scrollWidth + " > " + e.clientWidth).slice(0, 5).join("; ")`
 	// misplaced are labels of a plot apart from their hours: the left edge, the middle and the right
 	// edge of the bars.
 	misplaced = `[...document.querySelectorAll(".plot svg")].flatMap(svg => {
@@ -171,11 +176,11 @@ func TestNoPageBreaks(t *testing.T) {
 	b.Do(chromedp.Navigate(r.owned()), chromedp.WaitVisible("#view"))
 	origin, pictures := b.JS("location.origin"), os.Getenv("MUSTER_SCREENSHOTS")
 	for name, path := range pages {
-		for _, width := range []int64{360, 1280, 2560} {
+		for _, width := range []int64{360, 390, 1280, 2560} {
 			in := map[string]string{}
 			schemes := []string{"light", "dark"}
-			if width > 1280 {
-				schemes = schemes[:1] // colors change nothing there that they do not change before
+			if width > 1280 || width == 390 {
+				schemes = schemes[:1] // colors change nothing there that they do not change at other widths
 			}
 			for _, scheme := range schemes {
 				looksAt(b, origin+path, scheme, width)
@@ -188,6 +193,9 @@ func TestNoPageBreaks(t *testing.T) {
 					r.check(os.WriteFile(filepath.Join(pictures, fmt.Sprintf("%s-%s-%d.png", name, scheme, width)), image, 0o644))
 				}
 				b.JS(unfolded)
+				if beyond := b.JS(scrolling); beyond != "" && width < 400 {
+					t.Errorf("%s in a window of %d scrolls sideways: %s", path, width, beyond)
+				}
 				if bad := b.JS(broken); bad != "" {
 					t.Errorf("%s in a window of %d: %s", path, width, bad)
 				}
@@ -208,6 +216,11 @@ func TestNoPageBreaks(t *testing.T) {
 				t.Errorf("%s in a window of %d is another one in dark colours:\n%s\n%s", path, width, in["light"], in["dark"])
 			}
 		}
+	}
+	looksAt(b, origin+pages["fleet"], "light", 390)
+	b.JS(`document.querySelector(".wide").style.overflowX = "auto", document.querySelector(".wide table").style.minWidth = "900px"`)
+	if b.JS(scrolling) == "" {
+		t.Error("it does not find a table beyond the edge")
 	}
 	for spoiled, want := range map[string]string{
 		`document.querySelectorAll("#view *").forEach(e => e.style.lineHeight = "3px")`:                               " covers ",

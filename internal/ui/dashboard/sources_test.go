@@ -57,7 +57,7 @@ func TestTheSourcesOfBundlesHavePages(t *testing.T) {
 		"/deliveries": {`href="/deliveries/gitrepos/sources/shop"`, `href="/deliveries/helmops/sources/web"`, "</progress> 3/4",
 			"unknown key a"},
 		"/deliveries/gitrepos/sources/shop": {"GitRepo sources/shop", "https://git.example.com/shop", "master", "1111111111", "2222222222",
-			"Last webhook", `href="/deliveries/bundles/sources/shop-made"`, "unknown key a", "muster bundle .", "env=prod"},
+			"Last webhook", `href="/deliveries/bundles/sources/shop-made"`, "unknown key a", "muster bundle DIRECTORY", "env=prod"},
 		"/deliveries/helmops/sources/web": {"HelmOp sources/web", "https://charts.example.com", "nginx", "^1", "1.2.3",
 			`href="/deliveries/bundles/sources/web-made"`, "in the ClusterGroup default"},
 	} {
