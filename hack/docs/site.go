@@ -26,8 +26,9 @@ type site struct {
 	files []string         // files to copy unchanged
 }
 
-// build makes the site and returns the number of its pages.
-func build(root, out string) (int, error) {
+// build makes the site, with the documentation of some releases, and returns the number of its
+// pages.
+func build(root, out string, tags ...string) (int, error) {
 	s, err := load(root)
 	if err != nil {
 		return 0, err
@@ -38,7 +39,7 @@ func build(root, out string) (int, error) {
 	if err := os.RemoveAll(out); err != nil {
 		return 0, err
 	}
-	return len(s.pages), s.write(out)
+	return len(s.pages), s.withReleases(out, tags)
 }
 
 // load reads the contents and, transitively, everything linked from there.
@@ -158,9 +159,11 @@ type view struct {
 	Body              template.HTML
 	Order             order
 	Previous, Next    *entry
+	Versions          []choice
 }
 
-func (s *site) write(out string) error {
+// write writes the pages. versions returns the versions of a page.
+func (s *site) write(out string, versions func(here string) []choice) error {
 	layout, err := template.New("page.html").Funcs(template.FuncMap{"relative": relative}).ParseFS(assets, "assets/page.html")
 	if err != nil {
 		return err
@@ -173,6 +176,7 @@ func (s *site) write(out string) error {
 			return fmt.Errorf("%s: %w", source, err)
 		}
 		v := view{Title: p.title, Here: here, Base: strings.Repeat("../", strings.Count(here, "/")), Body: body, Order: s.order}
+		v.Versions = versions(here)
 		v.Previous, v.Next = s.order.around(here)
 		var text strings.Builder
 		if err := layout.Execute(&text, v); err != nil {
