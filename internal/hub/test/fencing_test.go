@@ -111,7 +111,7 @@ func obeyed(c client.Client, namespace string) (int64, error) {
 // one still answers, and starts the old hub again. Members of both kinds have deliveries, and the
 // leave policy Delete. It takes more than a minute, because it waits longer than a removal needs.
 func TestAnOldHubThatComesBackIsFencedAndChangesNothing(t *testing.T) {
-	f := newAlone(t, "{}")
+	f := newRestorable(t, "{}")
 	ctx := context.Background()
 	e := f.elsewhere("fenced")
 	m := e.asMemberCluster()
@@ -233,7 +233,7 @@ func (i importing) credentialVersion() string {
 // TestAnOldHubIsFencedByTheClustersThatItImports has an administrator of the old hub ask for
 // another installation of the agent.
 func TestAnOldHubIsFencedByTheClustersThatItImports(t *testing.T) {
-	i := newAlone(t, "").importing(nil)
+	i := newRestorable(t, "").importing(nil)
 	restored := i.importedByBoth("imports-fenced", false)
 	if number, err := obeyed(i.remote, i.agentNamespace); err != nil || number != 2 {
 		t.Errorf("the agent obeys term %d, %v", number, err)
@@ -254,7 +254,7 @@ func TestAnOldHubIsFencedByTheClustersThatItImports(t *testing.T) {
 // TestAnOldHubWithAnotherKeyLeavesAnImportedClusterAlone restores a hub from a backup without its
 // key, so the old hub sees no higher term. The agent works for another account.
 func TestAnOldHubWithAnotherKeyLeavesAnImportedClusterAlone(t *testing.T) {
-	i := newAlone(t, "").importing(nil)
+	i := newRestorable(t, "").importing(nil)
 	restored := i.importedByBoth("imports-other", true)
 	before := i.credentialVersion()
 	i.hub.Start()

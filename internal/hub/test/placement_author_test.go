@@ -271,7 +271,7 @@ func TestAResourcePlacementReachesNoClusterThatDoesNotAdmitItsNamespace(t *testi
 func TestWithoutThePolicyNobodyIsBelievedToBeAnAuthor(t *testing.T) {
 	f := newAlone(t, `{"placement": {"authorRights": "ignore"}}`)
 	f.hub.Kill()
-	t.Cleanup(func() { f.cluster.InstallTemplate(t, "fleet/templates/admission-placement.yaml") })
+	f.reinstallsAuthorPolicies()
 	mutating := &admissionregistrationv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "muster-placement-author"}}
 	validating := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "muster-placement-author"}}
 	f.check(f.Get(context.Background(), client.ObjectKeyFromObject(validating), validating))

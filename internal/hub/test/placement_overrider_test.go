@@ -305,11 +305,27 @@ func TestAnOverrideOfAnEarlierVersionHasAnAuthorToo(t *testing.T) {
 	f.refused("forging the author in v1alpha1", n.Create(context.Background(), earlier("second")))
 }
 
+// reinstallsAuthorPolicies installs the policies of authors again when the test ends, and waits for
+// their effect: the next test on the control plane starts at once.
+func (f fixture) reinstallsAuthorPolicies() {
+	f.t.Helper()
+	f.t.Cleanup(func() {
+		f.cluster.InstallTemplate(f.t, "fleet/templates/admission-placement.yaml")
+		f.eventually("the cluster records authors again", func() error {
+			o := fourKinds("default", nil)[0]
+			if err := f.Create(context.Background(), o, client.DryRunAll); err != nil || o.GetAnnotations()["muster/author"] == "" {
+				return fmt.Errorf("%v, %w", o.GetAnnotations(), err)
+			}
+			return nil
+		})
+	})
+}
+
 // withoutMutatingPolicy makes the cluster one that does not serve MutatingAdmissionPolicies, until
 // the test ends.
 func (f fixture) withoutMutatingPolicy() {
 	f.t.Helper()
-	f.t.Cleanup(func() { f.cluster.InstallTemplate(f.t, "fleet/templates/admission-placement.yaml") })
+	f.reinstallsAuthorPolicies()
 	f.check(f.Delete(context.Background(), &admissionregistrationv1.MutatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "muster-placement-author"},
 	}))

@@ -274,7 +274,7 @@ func TestAClusterMigratesFromRancherFleetAndBackInOneLineEach(t *testing.T) {
 		"revision 3, of Muster's 0.1.0, which becomes again what it was with revision 1, another chart of that name, 0.16.1",
 		"\nranch/"+record.Name+" Cluster ",
 		"What Muster's agent had stays, should it come back; to be rid of it: kubectl --context cli-theirs -n cattle-fleet-system delete "+
-			"secret/fleet-agent-key\n")
+			"secret/fleet-agent-key configmap/muster-hub-term\n")
 	d.hasTheirAccount(clusterAgent)
 	h.check(h.Get(ctx, client.ObjectKeyFromObject(record), record))
 	if up := kube.FindCondition(record.Status.Conditions, fleet.ConditionAgentUpToDate); record.UID != uid || up == nil ||
