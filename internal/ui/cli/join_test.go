@@ -71,7 +71,7 @@ func TestAClusterJoinsInOneLine(t *testing.T) {
 		"It was Cluster clusters/edge of the hub at "+hub.Config.Host, "other/cluster-")
 	testkube.Eventually(t, "it has left where it was", func() error {
 		if out, _, err := admin.run("get", "members", "clusters/edge"); err != nil || !strings.Contains(out, " Left ") {
-			return fmt.Errorf("not so: %v\n%s", err, out)
+			return fmt.Errorf("not so: %v %q", err, strings.Fields(out))
 		}
 		return nil
 	})
