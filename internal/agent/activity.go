@@ -99,7 +99,7 @@ func (a *Agent) begin(ctx context.Context, to **activity, do task, state State, 
 	ctx, cancel := context.WithCancel(ctx)
 	begun := &activity{do: do, version: o.version(do), cancel: cancel, ended: make(chan outcome, 1)}
 	*to = begun
-	session, formerLeft, boughtWith := a.session, a.formerLeft, a.boughtWith
+	session, formerLeft, formerEnded, boughtWith := a.session, a.formerLeft, a.formerEnded, a.boughtWith
 	go func() {
 		var end outcome
 		switch do {
@@ -110,7 +110,7 @@ func (a *Agent) begin(ctx context.Context, to **activity, do task, state State, 
 		case deleteToken:
 			end = a.deleteToken(ctx, session, o, boughtWith)
 		case work, idle:
-			end = newSession(a.environment, session, session.Report).run(ctx, formerLeft)
+			end = newSession(a.environment, session, session.Report).run(ctx, formerLeft, formerEnded)
 		}
 		end.activity = begun
 		begun.ended <- end
@@ -190,6 +190,7 @@ func (a *Agent) changeSession(ctx context.Context, to *hubclient.Session) {
 	if to != nil {
 		a.report, a.account = to.Report, to.Credential.Account()
 	}
+	departs := a.formerEnded != nil && !isClosed(a.formerEnded)
 	switch {
 	case from == nil:
 	case to == nil, last == nil, last.UID == to.Report.UID, report.HasLeft(last),
@@ -197,6 +198,10 @@ func (a *Agent) changeSession(ctx context.Context, to *hubclient.Session) {
 		from.Close()
 	default:
 		a.leaveFormer(ctx, from, last, to)
+		departs = true
+	}
+	if to != nil && to.Credential.Former != nil && !departs {
+		a.resumeLeaving(ctx, to)
 	}
 }
 

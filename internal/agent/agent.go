@@ -104,10 +104,10 @@ type Agent struct {
 	trial, join attempt
 	// unusedConfig is the version of the ConfigMap with an unused and logged clientID.
 	unusedConfig string
-	// formerLeft is closed after leaving the previous membership; nil if there was none. leaving
-	// counts the leaving sessions.
-	formerLeft chan struct{}
-	leaving    sync.WaitGroup
+	// formerLeft is closed after leaving the previous membership; nil if there was none. formerEnded
+	// is closed once the agent needs its credential no more. leaving counts the leaving sessions.
+	formerLeft, formerEnded <-chan struct{}
+	leaving                 sync.WaitGroup
 	// The backoffs grow with each attempt, and reset once the hub accepts an attempt.
 	unreachableBackoff, refusedBackoff, absentBackoff wait.Backoff
 }

@@ -120,6 +120,7 @@ func (a *Agent) register(ctx context.Context, o observation) outcome {
 		session.Close()
 		return *refused
 	}
+	session.Credential.Former = o.former(session.Credential)
 	secret, err := session.Credential.Secret(a.member.Namespace)
 	if err == nil {
 		err = a.storeGranted(ctx, secret)
@@ -132,6 +133,22 @@ func (a *Agent) register(ctx context.Context, o observation) outcome {
 		return outcome{result: unreachable, message: err.Error()}
 	}
 	return outcome{result: accepted, session: session, boughtWith: o.observed.bootstrap.version}
+}
+
+// former returns the credential of the membership that a new one replaces; nil if there is none to
+// leave. The credential stays stored until then, so a restart of the agent does not lose it.
+func (o observation) former(next hubclient.Credential) *hubclient.Credential {
+	replaced := o.stored
+	switch {
+	case o.credential.version == "" || o.credential.problem != "" || replaced.Workspace == "":
+		return nil
+	case replaced.Server == next.Server && replaced.Record() == next.Record():
+		return replaced.Former
+	case o.trial.version == o.credential.version && (o.trial.left || o.trial.result != accepted && o.trial.result != unreachable):
+		return nil // the hub refuses it
+	}
+	replaced.Former = nil
+	return &replaced
 }
 
 // refuseTerm returns the outcome of a registration with a hub that the member does not obey; nil if

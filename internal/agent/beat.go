@@ -19,7 +19,7 @@ func (s *session) beat(ctx context.Context) {
 	whileBeating := &runnables{all: []*runnable{
 		{run: func(ctx context.Context) { s.reporter().Run(ctx) }},
 		{run: func(ctx context.Context) {
-			if waitFor(ctx, s.formerLeft) {
+			if s.waitForFormer(ctx) {
 				s.deliverUnlessQuarantined(ctx)
 			}
 		}},

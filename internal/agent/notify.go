@@ -16,5 +16,14 @@ func waitFor(ctx context.Context, closed <-chan struct{}) bool {
 	}
 }
 
+func isClosed(channel <-chan struct{}) bool {
+	select {
+	case <-channel:
+		return true
+	default:
+		return false
+	}
+}
+
 // notification returns a channel for kubeclient.Notify.
 func notification() chan struct{} { return make(chan struct{}, 1) }

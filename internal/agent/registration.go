@@ -62,7 +62,8 @@ func (r *registration) runnables(s *session) []func(context.Context) {
 		},
 		Explain: s.hub.Explain, Now: s.hub.Now, Clock: s.clock,
 	}
-	return []func(context.Context){renewer.Run, (&restorer{session: s, secret: r.credential, read: hubclient.CredentialFromSecret}).run}
+	restorer := &restorer{session: s, secret: r.credential, read: hubclient.CredentialFromSecret}
+	return []func(context.Context){renewer.Run, restorer.run, s.forgetFormer}
 }
 
 func (r *registration) follow(ctx context.Context) {

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent/join"
@@ -92,6 +93,12 @@ func digestOfConfig(t *testing.T, text string) string {
 // behind makes the hub reachable at an address that can be cut for good.
 func (h *testHub) behind() (address string, cut func()) {
 	h.t.Helper()
+	return h.behindWhen(func() bool { return true })
+}
+
+// behindWhen is behind, for connections during which the hub is there.
+func (h *testHub) behindWhen(present func() bool) (address string, cut func()) {
+	h.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(h.t, err)
 	var mu sync.Mutex
@@ -101,6 +108,10 @@ func (h *testHub) behind() (address string, cut func()) {
 			in, err := listener.Accept()
 			if err != nil {
 				return
+			}
+			if !present() {
+				_ = in.Close()
+				continue
 			}
 			out, err := net.Dial("tcp", strings.TrimPrefix(h.config.Host, "https://"))
 			if err != nil {
@@ -122,4 +133,20 @@ func (h *testHub) behind() (address string, cut func()) {
 			_ = connection.Close()
 		}
 	}
+}
+
+// silentUntil returns the address of a hub that accepts no connection before the channel is closed.
+func silentUntil(t *testing.T, config *rest.Config, open <-chan struct{}) (address string) {
+	t.Helper()
+	hub := testHub{t: t, config: config}
+	address, cut := hub.behindWhen(func() bool {
+		select {
+		case <-open:
+			return true
+		default:
+			return false
+		}
+	})
+	t.Cleanup(cut)
+	return address
 }

@@ -155,6 +155,40 @@ func TestATokenOfAnotherHubIsUsedWhenTheHubSoFarIsGone(t *testing.T) {
 	hub.joinedAt(agent, member)
 }
 
+// TestAMembershipIsLeftAlsoIfItsHubAnswersAfterTheRegistrationElsewhere starts an agent while the
+// hub of its credential does not answer, and lets it register elsewhere.
+func TestAMembershipIsLeftAlsoIfItsHubAnswersAfterTheRegistrationElsewhere(t *testing.T) {
+	from, member, agent := newJoinedCluster(t)
+	member.untilForgotten(agent)
+	agent.stop()
+	to := newTestHub(t, from.config)
+	back := make(chan struct{})
+	to.serve(func(r *fleet.ClusterRegistration) fleet.ClusterRegistrationStatus {
+		close(back)
+		return to.grant(r)
+	})
+	stored, err := hubclient.CredentialFromSecret(member.secret(naming.AgentSecret))
+	check(t, err)
+	stored.Server = silentUntil(t, from.config, back)
+	secret, err := stored.Secret(member.namespace)
+	check(t, err)
+	member.put(naming.AgentSecret, secret.Data)
+	member.bootstrap(to.values())
+	again := member.start()
+	to.joinedAt(again, member)
+	from.reported(again, metav1.ConditionFalse, "InternalMemberClusterLeft", "registered as "+to.workspace)
+	again.until("the replaced credential is forgotten", func() error {
+		if stored, err := hubclient.CredentialFromSecret(member.secret(naming.AgentSecret)); err != nil || stored.Former != nil {
+			return fmt.Errorf("it is stored: %w", err)
+		}
+		return nil
+	})
+	again.stop()
+	if lines := again.lines(); strings.Contains(lines, stored.Token) {
+		t.Error("the log has the token of the former membership")
+	}
+}
+
 func TestAnAgentFollowsTheRegistrationOfAnotherAgentOfItsCluster(t *testing.T) {
 	from, member, agent := newJoinedCluster(t)
 	to := newTestHub(t, from.config)

@@ -31,6 +31,10 @@ type session struct {
 	// formerLeft is closed after leaving the previous membership; nil if there was none. The session
 	// delivers nothing before.
 	formerLeft <-chan struct{}
+	// formerEnded is closed once the credential of the previous membership is unneeded; nil if there
+	// was none. forgotten is closed once it is no longer stored; nil if it was not.
+	formerEnded <-chan struct{}
+	forgotten   chan struct{}
 	// farewell is the reason of a member for leaving by itself; onLeft is called after the hub has
 	// accepted its report. Both may be empty.
 	farewell string
@@ -86,8 +90,11 @@ func newSession(agent environment, hub *hubclient.Session, last *clusterv1beta1.
 }
 
 // run runs until the hub refuses the credential or ctx ends.
-func (s *session) run(ctx context.Context, formerLeft <-chan struct{}) outcome {
-	s.formerLeft = formerLeft
+func (s *session) run(ctx context.Context, formerLeft, formerEnded <-chan struct{}) outcome {
+	s.formerLeft, s.formerEnded = formerLeft, formerEnded
+	if s.hub.Credential.Former != nil {
+		s.forgotten = make(chan struct{})
+	}
 	s.use(s.hub.Credential)
 	if err := s.identify(ctx); err != nil {
 		return outcome{result: unreachable, message: err.Error()}

@@ -3,6 +3,7 @@ package hubclient
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -38,6 +39,8 @@ const (
 	// join.Bootstrap.
 	keyJoinedWith = "joinedWith"
 	keyJoinedAs   = "joinedAs"
+	// keyFormer is Muster's own key: the data of the replaced credential, encoded as JSON.
+	keyFormer = "former"
 )
 
 // Credential is the agent's identity on the hub. The Secret fleet-agent holds a credential accepted
@@ -72,6 +75,9 @@ type Credential struct {
 	// Reconnect is a token to request the same membership again after Token has expired; "" if the hub
 	// has issued none.
 	Reconnect string
+	// Former is the replaced credential of a membership that this cluster has not left yet; nil if
+	// there is none. It has no Former itself.
+	Former *Credential
 	// Login gets Token and Certificate from a kubeconfig of the user; nil for all other credentials.
 	// Neither is ever stored.
 	Login       *hublogin.Login
@@ -145,7 +151,23 @@ func CredentialFromSecret(secret *corev1.Secret) (Credential, error) {
 		ChartMode:       askedMode(secret.Data[keyChartMode]),
 		JoinedWith:      string(secret.Data[keyJoinedWith]),
 		JoinedAs:        string(secret.Data[keyJoinedAs]),
+		Former:          formerOf(secret.Data[keyFormer]),
 	}, nil
+}
+
+// formerOf decodes a replaced credential. An unreadable one counts as none: the present credential
+// does not depend on it.
+func formerOf(encoded []byte) *Credential {
+	secret := &corev1.Secret{}
+	if len(encoded) == 0 || json.Unmarshal(encoded, &secret.Data) != nil {
+		return nil
+	}
+	delete(secret.Data, keyFormer)
+	former, err := CredentialFromSecret(secret)
+	if err != nil {
+		return nil
+	}
+	return &former
 }
 
 // Outdated reports whether an upstream agent would mistake the Muster credential in a Secret for
@@ -203,6 +225,18 @@ func (c Credential) Secret(namespace string) (*corev1.Secret, error) {
 	}
 	if c.JoinedWith != "" {
 		secret.Data[keyJoinedWith], secret.Data[keyJoinedAs] = []byte(c.JoinedWith), []byte(c.JoinedAs)
+	}
+	if c.Former != nil {
+		former, err := c.Former.Secret(namespace)
+		if err != nil {
+			return nil, err
+		}
+		delete(former.Data, keyFormer)
+		encoded, err := json.Marshal(former.Data)
+		if err != nil {
+			return nil, fmt.Errorf("encoding the replaced credential of %s: %w", c.Former.Record(), err)
+		}
+		secret.Data[keyFormer] = encoded
 	}
 	return secret, nil
 }

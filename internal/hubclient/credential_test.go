@@ -35,6 +35,36 @@ func TestCredentialSurvivesItsSecret(t *testing.T) {
 	}
 }
 
+func TestAReplacedCredentialSurvivesTheSecretOfTheNewOne(t *testing.T) {
+	former := Credential{
+		Server: "https://old:6443", CA: []byte("-----BEGIN"), Token: "t1", MemberNamespace: "cluster-x", Workspace: "team-a", Cluster: "edge",
+		JoinedWith: "a", JoinedAs: "b",
+		Former: &Credential{Server: "https://older", Token: "t0", MemberNamespace: "m", Workspace: "w", Cluster: "c"},
+	}
+	want := Credential{
+		Server: "https://hub:6443", Token: "t2", MemberNamespace: "cluster-y", Workspace: "team-b", Cluster: "edge", JoinedWith: "c",
+		JoinedAs: "d", Former: &former,
+	}
+	secret, err := want.Secret("cattle-fleet-system")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := CredentialFromSecret(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	former.Former = nil
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	for _, unreadable := range []string{"{", "{}", `{"kubeconfig":"eA=="}`, "[]"} {
+		secret.Data["former"] = []byte(unreadable)
+		if got, err := CredentialFromSecret(secret); err != nil || got.Former != nil || got.Token != "t2" {
+			t.Errorf("with %s: %+v, %v", unreadable, got, err)
+		}
+	}
+}
+
 // legacyTokens are what a hub gives to an agent of Rancher Fleet: a token without an end, or one
 // that ends with a Secret.
 func legacyTokens() []string {

@@ -128,7 +128,8 @@ func newRestorable(t *testing.T, settings string) fixture {
 	t.Helper()
 	f, ctx := newAlone(t, settings), context.Background()
 	for _, kind := range []string{
-		"ClusterResourcePlacement", "ResourcePlacement", "ClusterResourceOverride", "ResourceOverride", "ClusterResourceEnvelope", "ResourceEnvelope",
+		"ClusterResourcePlacement", "ResourcePlacement", "ClusterResourceOverride", "ResourceOverride",
+		"ClusterResourceEnvelope", "ResourceEnvelope",
 	} {
 		left := &metav1.PartialObjectMetadataList{}
 		left.SetGroupVersionKind(placement.GroupVersion.WithKind(kind + "List"))

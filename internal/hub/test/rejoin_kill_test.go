@@ -1,7 +1,7 @@
 package hub_test
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -10,14 +10,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
 
-	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/agent"
 	"github.com/muster-fleet/muster/internal/credential"
-	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -75,27 +72,29 @@ func TestAnAgentKilledAtAnyWriteOfAMoveEndsInTheNewWorkspace(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		method, path string
-		// left is what the record before says in the end.
-		left string
+		// later is set for the writes after the credential was stored.
+		later bool
 	}{
-		"before it asks":                      {http.MethodPost, "/clusterregistrations", "AgentLeft"},
-		"before it has stored the credential": {http.MethodPut, "/secrets/" + naming.AgentSecret, "AgentLeft"},
-		"before it has said that it left":     {http.MethodPatch, "/status", ""},
-		"before it has forgotten the token":   {http.MethodDelete, "/secrets/" + naming.AgentBootstrapSecret, "AgentLeft"},
+		"before it asks":                         {http.MethodPost, "/clusterregistrations", false},
+		"before it has stored the credential":    {http.MethodPut, "/secrets/" + naming.AgentSecret, false},
+		"before it has said that it left":        {http.MethodPatch, "/status", true},
+		"before it has forgotten the membership": {http.MethodPut, "/secrets/" + naming.AgentSecret, true},
+		"before it has forgotten the token":      {http.MethodDelete, "/secrets/" + naming.AgentBootstrapSecret, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			g := f.neighbour()
-			id := "killed-" + strings.ToLower(row.method)
+			id := fmt.Sprintf("killed-%s-%t", strings.ToLower(row.method), row.later)
 			cluster := naming.Cluster(id)
 			old := "/namespaces/" + naming.MemberNamespace(f.workspace, cluster) + "/"
 			var stored atomic.Bool
 			trap := f.trap(func(r *http.Request) bool {
-				farewell := row.left != "" || stored.Load() && strings.Contains(r.URL.Path, old)
-				if r.Method == row.method && strings.HasSuffix(r.URL.Path, row.path) && farewell {
+				put := r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/"+naming.AgentSecret)
+				due := !row.later || stored.Load() && (put || strings.Contains(r.URL.Path, old))
+				if r.Method == row.method && strings.HasSuffix(r.URL.Path, row.path) && due {
 					return true
 				}
-				stored.Store(stored.Load() || r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/"+naming.AgentSecret))
+				stored.Store(stored.Load() || put)
 				return false
 			})
 			_, here := f.token("new-token", "")
@@ -120,23 +119,15 @@ func TestAnAgentKilledAtAnyWriteOfAMoveEndsInTheNewWorkspace(t *testing.T) {
 				return beat(g.as(bearer), credential.Answer{DeploymentNamespace: namespace})
 			})
 			g.eventually("one granted request is left", func() error { return g.onlyGranted(cluster) })
-			if row.left != "" {
-				f.saysReady(cluster, row.left, "registered as "+g.workspace)
-			} else {
-				f.removable(cluster)
-			}
+			f.saysReady(cluster, "AgentLeft", "registered as "+g.workspace)
+			g.eventually("the agent has forgotten the membership before", func() error {
+				var secret corev1.Secret
+				f.check(m.get(&secret, m.agentNamespace, naming.AgentSecret))
+				if len(secret.Data["former"]) > 0 {
+					return errors.New("its credential is stored")
+				}
+				return nil
+			})
 		})
 	}
-}
-
-// removable says that a Cluster whose agent could not say that it left is not kept by that.
-func (f fixture) removable(name string) {
-	f.t.Helper()
-	var cluster fleet.Cluster
-	f.check(f.get(&cluster, f.workspace, name))
-	if ready := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionReady); ready.Reason == "AgentLeft" {
-		f.t.Error("it says that the agent has left, which nobody reported")
-	}
-	f.check(f.Delete(context.Background(), &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: name}}))
-	f.eventually("it goes", func() error { return gone(f.get(&fleet.Cluster{}, f.workspace, name)) })
 }
