@@ -120,6 +120,24 @@ func TestEveryPageOfTheDocumentationIsInItsContents(t *testing.T) {
 	}
 }
 
+func TestTheFirstPageHasThePictureAndThreeCommands(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join(made(t), "index.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(data), "<main")
+	first, _, found := strings.Cut(text, "First steps")
+	if !found || !strings.Contains(first, `src="images/dashboard-fleet.png"`) {
+		t.Errorf("the first page does not begin with the picture: %s", first)
+	}
+	first = regexp.MustCompile(`<[^>]*>`).ReplaceAllString(first, "")
+	for _, want := range []string{"make demo", "source .demo/env", "muster get"} {
+		if !strings.Contains(first, want) {
+			t.Errorf("the first page does not begin with %s", want)
+		}
+	}
+}
+
 func TestTheSearchKnowsEveryHeading(t *testing.T) {
 	out := made(t)
 	data, err := os.ReadFile(filepath.Join(out, "search-index.js"))

@@ -88,6 +88,7 @@ func looking(r rig) map[string]string {
 	return map[string]string{"fleet": "/", "wall": "/?view=wall&group=state", "components": "/components",
 		"member":        "/members/" + workspace + "/" + long,
 		"membercluster": "/members/east", "yaml": "/members/east?tab=yaml", "timeline": "/members/east?tab=timeline",
+		"bands":             "/members/" + workspace + "/edge-03?tab=timeline",
 		"member-deliveries": "/members/east?tab=deliveries", "access": "/members/" + workspace + "/" + long + "?tab=access",
 		"request": "/requests/" + workspace + "/" + request.Name, "token-form": "/tokens/new",
 		"bulk":       "/bulk?action=cordon&member=east&member=" + workspace + "/edge-00&member=" + workspace + "/none",

@@ -58,6 +58,7 @@ type shownMember struct {
 	Facts     []fact
 	Findings  []explain.Finding
 	Life      []moment
+	Bands     *bands
 	Usage     []usage
 	// Deliveries are the trees of deliveries, Tree are the objects on the hub.
 	Deliveries []branch
@@ -167,7 +168,7 @@ func (m *shownMember) readDeliveries(ctx context.Context, _ *Server, v *visitor,
 
 // readTimeline reads the conditions, Events and audit entries.
 func (m *shownMember) readTimeline(ctx context.Context, _ *Server, v *visitor, record client.Object) error {
-	m.Life = momentsOf(record)
+	m.Life, m.Bands = momentsOf(record), bandsOf(record, time.Now())
 	m.readEvents(ctx, v, record)
 	m.readAudit(ctx, v, record)
 	slices.SortStableFunc(m.Life, func(a, b moment) int { return b.At.Compare(a.At) })
