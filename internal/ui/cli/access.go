@@ -38,6 +38,8 @@ type access struct {
 	role string
 	// color is the flag --color.
 	color string
+	// quiet is the flag --quiet.
+	quiet bool
 }
 
 // newAccess returns access to the hub.
@@ -59,7 +61,7 @@ func newAccess() *access {
 func (h *access) in(context, role string) *access {
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.KubeConfig, flags.CacheDir, flags.Timeout, flags.Context = h.KubeConfig, h.CacheDir, h.Timeout, &context
-	return &access{ConfigFlags: flags, scheme: h.scheme, role: role}
+	return &access{ConfigFlags: flags, scheme: h.scheme, role: role, quiet: h.quiet}
 }
 
 // within returns access to a namespace of the same cluster.

@@ -78,7 +78,7 @@ func (b *backuper) run(ctx context.Context) error {
 	if b.file == "-" {
 		out = b.ErrOut
 	}
-	p := newProgress(out)
+	p := b.newProgress(out)
 	b.options.Recipients = recipients
 	b.options.Progress = func(text string) { p.step("%s", text) }
 	summary, size, err := b.take(ctx, hub)

@@ -46,7 +46,7 @@ func (c *changer) command(command *cobra.Command, do act) *cobra.Command {
 func (c *changer) once(command *cobra.Command, do act) *cobra.Command {
 	command.Args = takes(1, 2, "a name")
 	command.RunE = func(command *cobra.Command, args []string) error {
-		c.progress = newProgress(c.Out)
+		c.progress = c.newProgress(c.Out)
 		o, hub, err := c.subject(command.Context(), c.looked, args)
 		if err != nil {
 			return err

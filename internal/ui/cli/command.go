@@ -47,6 +47,7 @@ and removes them. It uses the current kubeconfig context and the rights of its u
 	hub.AddFlags(command.PersistentFlags())
 	command.PersistentFlags().Lookup("namespace").Usage = `Workspace, a namespace on the hub (default: all; "clusters" for join and tokens)`
 	hub.addColor(command)
+	hub.addQuiet(command)
 	command.PersistentPreRunE = func(*cobra.Command, []string) error { return hub.checkColor() }
 	complete(command, "context", hub.contexts)
 	complete(command, "namespace", hub.namespaces)

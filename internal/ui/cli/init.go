@@ -78,7 +78,7 @@ func (i *initializer) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p := newProgress(i.Out)
+	p := i.newProgress(i.Out)
 	if i.print {
 		return i.printCharts(ctx, cluster)
 	}

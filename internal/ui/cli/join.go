@@ -190,7 +190,7 @@ func (j *joiner) run(ctx context.Context) error {
 	if err := j.validate(); err != nil {
 		return err
 	}
-	j.progress = newProgress(j.Out)
+	j.progress = j.newProgress(j.Out)
 	j.role = "cluster " + j.contextName()
 	cluster, err := j.checked()
 	if err != nil {

@@ -88,7 +88,7 @@ func (m *migrator) run(ctx context.Context, members []string) error {
 	if err := m.validate(); err != nil {
 		return err
 	}
-	m.progress = newProgress(m.Out)
+	m.progress = m.newProgress(m.Out)
 	for _, name := range members {
 		of := m.in(name, "cluster "+name)
 		if _, err := of.ToRESTConfig(); err != nil {

@@ -81,15 +81,27 @@ type progress struct {
 	prose
 	begun time.Time
 	shown string
+	// quiet leaves the steps out.
+	quiet bool
 }
 
 func newProgress(out io.Writer) progress { return progress{prose: newProse(out), begun: time.Now()} }
+
+// newProgress returns the progress of a command, without steps if the user wants none.
+func (h *access) newProgress(out io.Writer) progress {
+	p := newProgress(out)
+	p.quiet = h.quiet
+	return p
+}
 
 // stepIn is the indent of a step after its time.
 const stepIn = 7
 
 // step prints the present state, unless it is unchanged.
 func (p *progress) step(format string, args ...any) {
+	if p.quiet {
+		return
+	}
 	if now := fmt.Sprintf(format, args...); now != p.shown {
 		p.paragraph(stepIn, "%5s  %s", time.Since(p.begun).Round(time.Second), now)
 		p.shown = now

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -61,6 +62,24 @@ func TestATerminalShowsWholeWords(t *testing.T) {
 	} {
 		if got := hanging(row.text, row.width, row.in); got != row.want {
 			t.Errorf("in %d letters it is\n%s\ninstead of\n%s", row.width, got, row.want)
+		}
+	}
+}
+
+// TestQuietPrintsResultsOnly passes the flag as a user does.
+func TestQuietPrintsResultsOnly(t *testing.T) {
+	for flag, want := range map[string]string{"--quiet": "done\n", "--quiet=false": "   0s  waits\ndone\n"} {
+		h, root, out := newAccess(), &cobra.Command{Use: "muster"}, bytes.Buffer{}
+		h.addQuiet(root)
+		root.RunE = func(*cobra.Command, []string) error {
+			p := h.in("other", "the cluster").newProgress(&out)
+			p.step("waits")
+			p.line("done")
+			return p.err
+		}
+		root.SetArgs([]string{flag})
+		if err := root.Execute(); err != nil || out.String() != want {
+			t.Errorf("%s: %q, %v", flag, out.String(), err)
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (r *restorer) run(ctx context.Context, file string) error {
 	if err := require(ctx, append(hub.reachable()[:1], hub.hubRuns()[0])); err != nil {
 		return err
 	}
-	p, begun := newProgress(r.Out), time.Now()
+	p, begun := r.newProgress(r.Out), time.Now()
 	restored, err := backup.Restore(ctx, hub.config, func() (io.ReadCloser, error) { return os.Open(file) }, backup.RestoreOptions{
 		Identities: identities, Merge: r.merge, Idle: hub.isIdle, Progress: func(text string) { p.step("%s", text) },
 	})

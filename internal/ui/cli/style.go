@@ -32,6 +32,11 @@ func (h *access) addColor(command *cobra.Command) {
 	complete(command, "color", cobra.FixedCompletions(colors, cobra.ShellCompDirectiveNoFileComp))
 }
 
+// addQuiet adds the flag --quiet.
+func (h *access) addQuiet(command *cobra.Command) {
+	command.PersistentFlags().BoolVar(&h.quiet, "quiet", false, "Print results and errors only, without the steps before")
+}
+
 // checkColor returns an error for another value of the flag.
 func (h *access) checkColor() error {
 	if !slices.Contains(colors, h.color) {

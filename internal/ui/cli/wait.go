@@ -63,7 +63,7 @@ func (w *waiter) run(ctx context.Context, args []string) error {
 	case w.timeout <= 0:
 		return usageError{fmt.Errorf("--timeout %s: use a positive time", w.timeout)}
 	}
-	w.progress = newProgress(w.Out)
+	w.progress = w.newProgress(w.Out)
 	begun := time.Now()
 	member, hub, err := w.untilExists(ctx, args)
 	if err != nil || member == nil {
