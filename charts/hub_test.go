@@ -38,7 +38,8 @@ func TestHubConfigHasTheKeysOfTheWireFormat(t *testing.T) {
 		"removalBrake":         map[string]any{"share": 20.0},
 		"healthCheck":          map[string]any{"failureThreshold": 1.0, "successThreshold": 1.0},
 		"lostMembers":          map[string]any{"taintAfter": "0s", "removeAfter": "0s"},
-		"inventory":            map[string]any{"namespace": "fleet-inventory", "alsoInFleetSystem": false, "clusterSet": "default"},
+		"inventory":            map[string]any{"namespace": "fleet-inventory", "alsoInFleetSystem": false, "clusterSet": "default",
+			"placementDecisions": false},
 		"access": map[string]any{"workspaces": []any{}, "argocdNamespace": "", "argocdProject": "", "fluxNamespace": "",
 			"inventoryNamespace": ""},
 		"bundleNamespaceMappings":         "consent",
@@ -499,6 +500,25 @@ func TestTheHubReadsTheReceiversThatTheChartWrites(t *testing.T) {
 		Workspaces: []string{"clusters"}}}
 	if diff := cmp.Diff(want, read.Notifications); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestTheHubWritesPlacementDecisionsOnlyWithTheValue(t *testing.T) {
+	for _, test := range []struct {
+		set  []string
+		want bool
+	}{
+		{nil, false}, {[]string{"inventory.placementDecisions=true"}, true},
+		{[]string{"inventory.placementDecisions=true", "inventory.namespace="}, false},
+	} {
+		role := hub("", test.set...).mustRender(t).object(t, "ClusterRole", "fleet-controller")
+		rules, _, _ := unstructured.NestedSlice(role.Object, "rules")
+		writes := slices.ContainsFunc(rules, func(rule any) bool {
+			return cmp.Equal(rule.(map[string]any)["resources"], any([]any{"placementdecisions"}))
+		})
+		if writes != test.want {
+			t.Errorf("%v: the hub has the right to write them: %t", test.set, writes)
+		}
 	}
 }
 

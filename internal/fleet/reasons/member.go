@@ -73,6 +73,9 @@ const (
 	// Leaving: the member is being deleted and leaves the fleet. Ready of a Cluster, Joined of a
 	// MemberCluster and of a report, and an obstacle of a placement.
 	Leaving = clusterv1beta1.ReasonLeaving
+	// PlacementDecisionTaken: a PlacementDecision of another owner has a name that the hub needs; an
+	// Event of a placement or ClusterGroup.
+	PlacementDecisionTaken = "PlacementDecisionTaken"
 	// LostKept: the API server refuses to delete a lost member; an Event of a Cluster or
 	// MemberCluster.
 	LostKept = "LostKept"

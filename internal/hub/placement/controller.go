@@ -37,6 +37,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/placement/authorization"
 	"github.com/muster-fleet/muster/internal/hub/placement/selection"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/hub/runtime/decisions"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -63,6 +64,8 @@ type Deps struct {
 	Discovery discovery.ServerResourcesInterface
 	// Policies reports whether the authors of placements are known.
 	Policies *admission.Checker
+	// Decisions shows the picked members to other tools; nil in tests.
+	Decisions *decisions.Publisher
 }
 
 // Controller reconciles placements of both kinds.
@@ -136,6 +139,8 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		Watches(&fleet.Cluster{}, controller.On(c.onCluster)).
 		Watches(&clusterv1beta1.InternalMemberCluster{}, controller.On(c.onReport)).
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), controller.On(c.onSettings))).
+		WatchesRawSource(source.Channel(c.Decisions.Subscribe(kindCRP), controller.On(c.onDecision))).
+		WatchesRawSource(source.Channel(c.Decisions.Subscribe(kindRP), controller.On(c.onDecision))).
 		WatchesRawSource(c.Kinds.Again(c.Client, &placement.ClusterResourcePlacementList{}, &placement.ResourcePlacementList{})).
 		WithOptions(controller.Workers(workers)).
 		Complete(controller.RetryConflicts(c.Recorder, c))
@@ -267,7 +272,18 @@ func (c *Controller) report(ctx context.Context, s genericPlacement, o observed,
 		ctrl.LoggerFrom(ctx).Error(err, "Failed to write the bindings; the hub retries")
 		wait = bindingRetry
 	}
-	return wait, nil
+	pause, err := c.publish(ctx, s, d)
+	if err != nil { // like a binding
+		ctrl.LoggerFrom(ctx).Error(err, "Failed to write the PlacementDecisions; the hub retries")
+		pause = bindingRetry
+	}
+	switch {
+	case wait == 0:
+		return pause, nil
+	case pause == 0:
+		return wait, nil
+	}
+	return min(wait, pause), nil
 }
 
 // updateStatus writes the copy of the status, and then the status.

@@ -15,13 +15,15 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/bundles/sourcestatus"
 	"github.com/muster-fleet/muster/internal/hub/gitops/secretaccess"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/hub/runtime/decisions"
 )
 
 // addBundles adds the controllers of Bundles, and the controllers of their delays and restrictions.
-func addBundles(ctx context.Context, mgr manager.Manager, deps controller.Deps, agents *agentbundle.Controller, stateDir string) error {
+func addBundles(ctx context.Context, mgr manager.Manager, deps controller.Deps, agents *agentbundle.Controller, shown *decisions.Publisher,
+	stateDir string) error {
 	d := bundle.Deps{Deps: deps, IsAgents: agents.Wrote, AgentChart: agents.Content, StateDir: stateDir}
 	return errors.Join(bundle.New(d).Register(ctx, mgr),
-		agents.Register(mgr), agentbundle.NewMembers(deps).Register(mgr), clustergroup.New(deps).Register(mgr),
+		agents.Register(mgr), agentbundle.NewMembers(deps).Register(mgr), clustergroup.New(deps, shown).Register(mgr),
 		schedule.New(deps).Register(mgr), initgate.New(deps).Register(mgr), policy.New(deps).Register(mgr))
 }
 

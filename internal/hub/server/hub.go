@@ -50,6 +50,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/members/stray"
 	placer "github.com/muster-fleet/muster/internal/hub/placement"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/hub/runtime/decisions"
 	"github.com/muster-fleet/muster/internal/hub/runtime/eventlimit"
 	"github.com/muster-fleet/muster/internal/hub/runtime/identity"
 	"github.com/muster-fleet/muster/internal/hub/runtime/metrics"
@@ -199,7 +200,7 @@ func setUp(ctx context.Context, mgr manager.Manager, options Options, server *se
 	deps.GrantContents, deps.WithdrawContents, deps.ReadmitContents = readers.Grant, readers.Withdraw, readers.Readmit
 	address := func(c *fleet.Cluster) *clusterv1beta1.HubAddress { return importer.Hub(c, deps.Config.Current().Hub()) }
 	moves, again, forever := &lifecycle.MoveLimiter{}, rejoin.New(deps), longlived.New(deps)
-	agents := agentbundle.New(deps)
+	agents, shown := agentbundle.New(deps), decisions.New(deps, mgr)
 	expressions, census := expression.NewCache(), metrics.Census{Reader: mgr.GetCache(), Sources: !options.WithoutGitOps}
 	policies := &admission.Checker{Client: deps.Client, Live: deps.Live, Clock: deps.Clock, Recorder: deps.Recorder,
 		Log: logr.FromContextOrDiscard(ctx).WithName("admission"), Namespace: namespace}
@@ -228,8 +229,8 @@ func setUp(ctx context.Context, mgr manager.Manager, options Options, server *se
 		func() error { return addKubeconfigs(ctx, mgr, deps) },
 		func() error { return membercluster.New(deps, moves, entries).Register(ctx, mgr) },
 		func() error { return stray.New(deps).Register(mgr) },
-		func() error { return addPlacement(ctx, mgr, deps, policies) },
-		func() error { return addBundles(ctx, mgr, deps, agents, options.StateDir) },
+		func() error { return addPlacement(ctx, mgr, deps, policies, shown) },
+		func() error { return addBundles(ctx, mgr, deps, agents, shown, options.StateDir) },
 		func() error {
 			return errors.Join(readers.Register(mgr), unsupported.Register(mgr, deps.Clock, options.WithoutGitOps))
 		},
@@ -257,7 +258,8 @@ func ownCAs(restConfig *rest.Config) []string {
 
 // addPlacement adds the controller of placements and its dependencies. The controller reads any
 // kind, and therefore has clients of its own.
-func addPlacement(ctx context.Context, mgr manager.Manager, deps controller.Deps, policies *admission.Checker) error {
+func addPlacement(ctx context.Context, mgr manager.Manager, deps controller.Deps, policies *admission.Checker,
+	shown *decisions.Publisher) error {
 	reader, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("making a client for any kind: %w", err)
@@ -266,7 +268,7 @@ func addPlacement(ctx context.Context, mgr manager.Manager, deps controller.Deps
 	if err != nil {
 		return fmt.Errorf("making a client for discovery: %w", err)
 	}
-	placements := placer.New(placer.Deps{Deps: deps, Dynamic: reader, Discovery: known, Policies: policies})
+	placements := placer.New(placer.Deps{Deps: deps, Dynamic: reader, Discovery: known, Policies: policies, Decisions: shown})
 	if err := mgr.Add(serve(placements)); err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ var ofEvents = strings.Fields(`
 	AccountMissing AgentOnline AgentStays AgentVersionChanged ClusterSetMissing
 	ConfigInvalid ConfigMissing ForcedLeave GotNewCommit GotNewVersion WebhookCommitNotVisible
 	KubernetesVersionChanged LostKept LostRemoved LostTaintRemoved LostTainted MachinesGo NeverJoined NotFromClusterAPI
-	NotificationsFail NotificationsSent PlacementNotFound QuarantineEnded StatusNotWritten TaintRemoved`)
+	NotificationsFail NotificationsSent PlacementDecisionTaken PlacementNotFound QuarantineEnded StatusNotWritten TaintRemoved`)
 
 // ofKubeFleet are reasons that agents of KubeFleet write, and the hub shows as they are.
 var ofKubeFleet = []string{"ManifestApplyFailed", "FoundDrifts"}

@@ -20,13 +20,17 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/hub/runtime/decisions"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -41,22 +45,31 @@ const (
 // Controller reconciles ClusterGroups.
 type Controller struct {
 	controller.Deps
+	// Decisions shows the Clusters of groups to other tools.
+	Decisions *decisions.Publisher
 }
 
 // New returns a controller with all its reads from the cache.
-func New(deps controller.Deps) *Controller { return &Controller{deps} }
+func New(deps controller.Deps, shown *decisions.Publisher) *Controller {
+	return &Controller{Deps: deps, Decisions: shown}
+}
 
 // Register adds the controller to the manager.
 func (c *Controller) Register(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("clustergroup").
-		For(&fleet.ClusterGroup{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&fleet.ClusterGroup{}, builder.WithPredicates(predicate.Or[client.Object](
+			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		Watches(&fleet.Cluster{}, controller.On(c.onCluster)).
+		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.every))).
+		WatchesRawSource(source.Channel(c.Decisions.Subscribe("ClusterGroup"), &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(c.Kinds.Again(c.Client, &fleet.ClusterGroupList{})).
 		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
 // relevant reports whether a change affects the counts or the selector of a group.
 func relevant(before, after *fleet.Cluster) bool {
-	return !maps.Equal(before.Labels, after.Labels) || readiness(before) != readiness(after) ||
+	return !maps.Equal(before.Labels, after.Labels) || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
+		membership.Revoked(before) != membership.Revoked(after) || readiness(before) != readiness(after) ||
 		!equality.Semantic.DeepEqual(before.Status.Summary, after.Status.Summary) ||
 		before.Status.ResourceCounts != after.Status.ResourceCounts || before.Status.ReadyGitRepos != after.Status.ReadyGitRepos ||
 		before.Status.DesiredReadyGitRepos != after.Status.DesiredReadyGitRepos
@@ -104,7 +117,36 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	after := group.DeepCopy()
 	after.Status = describe(group.Status, clusters.Items, invalid, c.Clock.Now())
 	after.Status.ReadyGitRepos, after.Status.DesiredReadyGitRepos = repos.ready(), len(repos)
-	return ctrl.Result{}, kube.PatchStatus(ctx, c.Client, &group, after)
+	if err := kube.PatchStatus(ctx, c.Client, &group, after); err != nil {
+		return ctrl.Result{}, err
+	}
+	if invalid != nil {
+		return ctrl.Result{}, nil // nothing is decided
+	}
+	wait, err := c.Decisions.Publish(ctx, shown(&group, clusters.Items))
+	return ctrl.Result{RequeueAfter: wait}, err
+}
+
+// every enqueues all groups after a change of the settings.
+func (c *Controller) every(ctx context.Context, o client.Object) []reconcile.Request {
+	if c.Decisions == nil {
+		return nil
+	}
+	return controller.All(c.Client, &fleet.ClusterGroupList{})(ctx, o)
+}
+
+// shown returns the Clusters of a group for other tools, except for those that leave, or that
+// another manager has.
+func shown(group *fleet.ClusterGroup, clusters []fleet.Cluster) decisions.Decision {
+	d := decisions.Decision{Owner: group, Kind: fleet.GroupVersion.WithKind("ClusterGroup"), Prefix: "clustergroup",
+		Reason: "selected by ClusterGroup " + group.Name}
+	for i := range clusters {
+		cluster := &clusters[i]
+		if cluster.DeletionTimestamp == nil && !membership.Revoked(cluster) && cluster.Labels[fleet.LabelClusterManagement] == "" {
+			d.Members = append(d.Members, cluster.Namespace+"/"+cluster.Name)
+		}
+	}
+	return d
 }
 
 // describe computes the status, except for the counts of GitRepos.

@@ -55,6 +55,9 @@ type Config struct {
 	// InventoryInFleetSystem adds the ClusterProfiles to namespace fleet-system, as with KubeFleet's
 	// hub.
 	InventoryInFleetSystem bool
+	// PlacementDecisions shows the members of placements and ClusterGroups as PlacementDecisions. It
+	// takes an inventory.
+	PlacementDecisions bool
 	// InventoryClusterSet is the ClusterSet of all members.
 	InventoryClusterSet string
 	// LabelsFromFacts lists the facts of members to copy into labels of Clusters and MemberClusters.
@@ -174,6 +177,8 @@ type inventory struct {
 	Namespace         string `json:"namespace"`
 	AlsoInFleetSystem bool   `json:"alsoInFleetSystem"`
 	ClusterSet        string `json:"clusterSet"`
+	// PlacementDecisions is on or off.
+	PlacementDecisions bool `json:"placementDecisions"`
 }
 
 // InventoryNamespaces returns the namespaces of the members' ClusterProfiles; none if the inventory
@@ -248,6 +253,7 @@ func Parse(text string) (Config, error) {
 	}
 	parsed.InventoryNamespace, parsed.InventoryClusterSet = given.Inventory.Namespace, given.Inventory.ClusterSet
 	parsed.InventoryInFleetSystem = given.Inventory.AlsoInFleetSystem
+	parsed.PlacementDecisions = given.Inventory.PlacementDecisions && given.Inventory.Namespace != ""
 	parsed.ForceDeleteWaitTime = given.ForceDeleteWaitTime.Duration
 	parsed.APIServerCA, parsed.AgentTLSMode = string(ca), given.AgentTLSMode
 	parsed.AgentTokenLifetime = given.AgentTokenLifetime.Duration

@@ -40,6 +40,8 @@ func TestParse(t *testing.T) {
 	moved.APIServerURL, moved.AgentTLSMode, moved.Agent.TLSMode = "https://hub.example", TLSStrict, TLSStrict
 	elsewhere, also, off := Default(), Default(), Default()
 	also.InventoryInFleetSystem = true
+	decisions := Default()
+	decisions.PlacementDecisions = true
 	elsewhere.InventoryNamespace, elsewhere.InventoryClusterSet = "kueue-system", "prod"
 	off.InventoryNamespace = ""
 	bounded := Default()
@@ -107,6 +109,7 @@ func TestParse(t *testing.T) {
 			problem: "facts.labels: no fact of a member has the name k8s.io",
 		},
 		{name: "an inventory elsewhere", want: elsewhere, text: `{"inventory":{"namespace":"kueue-system","clusterSet":"prod"}}`},
+		{name: "placement decisions", want: decisions, text: `{"inventory":{"placementDecisions":true}}`},
 		{name: "an inventory in fleet-system, too", want: also, text: `{"inventory":{"alsoInFleetSystem":true}}`},
 		{name: "no inventory", want: off, text: `{"inventory":{"namespace":""}}`},
 		{
