@@ -128,7 +128,7 @@ func Oversized(report *clusterv1beta1.InternalMemberCluster) string {
 		return ""
 	}
 	return fmt.Sprintf("the agent's report InternalMemberCluster %s/%s has %s bytes, and the limit is %d: the hub reads only whether the "+
-		"agent has joined and is healthy; reduce the report, or give the member another identity",
+		"agent has joined and is healthy; disable the property provider of another agent, or revoke the member",
 		report.Namespace, report.Name, report.Annotations[annotationOversized], maxReport)
 }
 
