@@ -21,7 +21,9 @@ func TestTheSearchFindsInAFolder(t *testing.T) {
 	b.Becomes("what is nowhere is not", `document.querySelector("#site-found").textContent`, "Nothing found.")
 	b.Do(chromedp.SendKeys("#site-search", kb.Escape), chromedp.SendKeys("#site-search", "drift"))
 	b.Becomes("it is found again", found, "how-to/bundles.html#drift")
-	b.Do(chromedp.SendKeys("#site-search", kb.Enter), chromedp.WaitVisible("#drift"))
+	b.Do(chromedp.SendKeys("#site-search", kb.Enter))
+	b.Becomes("the page below is loaded, with its script",
+		`document.querySelector("#drift") && document.readyState`, "complete")
 	b.Do(chromedp.SendKeys("#site-search", "muster join"))
 	b.Becomes("from a page below, too", `document.querySelector("#site-found a").href.endsWith("/reference/commands.html#muster-join")`,
 		"true")
