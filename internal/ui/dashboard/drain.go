@@ -134,6 +134,7 @@ func (s *Server) drain(ctx context.Context, v *visitor, member client.Object) er
 	if err := s.drains.begin(member, v.name, time.Now()); err != nil {
 		return &inputError{err}
 	}
+	member = member.DeepCopyObject().(client.Object) // the caller continues to read its own
 	name, uid := view.NameOf(member), member.GetUID()
 	end := func(result drain.Result, err error) {
 		s.drains.change(name, uid, func(d *shownDrain) {
