@@ -151,6 +151,10 @@ func TestTheLifeOfAMemberIsToldAndRemembered(t *testing.T) {
 	g.until(f, "MemberCluster/"+m.name, "joined")
 	mc := m.record()
 	f.remembers(&mc, clusterv1beta1.HistoryJoined)
+	if by := mc.Annotations[clusterv1beta1.AnnotationIdentityBy]; by == "" || !strings.HasSuffix(mc.Status.History[0].Message,
+		"; "+by+" chose its identity") {
+		t.Errorf("the identity is by %q, and the entry says %q", by, mc.Status.History[0].Message)
+	}
 	mc.Spec.HeartbeatPeriodSeconds = 1
 	f.check(m.Update(context.Background(), &mc))
 
