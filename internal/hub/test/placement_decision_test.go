@@ -88,6 +88,53 @@ func (f fixture) decided(namespace, name string, want ...string) *unstructured.U
 	return slice
 }
 
+// serveDecisions makes the API server serve PlacementDecisions until the test ends.
+func (f fixture) serveDecisions() {
+	f.t.Helper()
+	ctx, definition := context.Background(), &unstructured.Unstructured{}
+	f.check(yaml.Unmarshal([]byte(definitionOfDecisions), definition))
+	f.check(f.Create(ctx, definition))
+	f.t.Cleanup(func() {
+		f.check(f.Delete(ctx, definition))
+		f.eventually("the definition is gone", func() error { return gone(f.Get(ctx, client.ObjectKeyFromObject(definition), definition)) })
+	})
+}
+
+// TestClustersThatGoWithTheirDefinitionStayInPlacementDecisions: a tool would delete what it has
+// deployed there.
+func TestClustersThatGoWithTheirDefinitionStayInPlacementDecisions(t *testing.T) {
+	f := newUndefining(t)
+	ctx := context.Background()
+	f.configure(`{"importLoopback":true,"inventory":{"placementDecisions":true}}`)
+	f.serveDecisions()
+	f.check(f.Create(ctx, &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "a"}}))
+	group := &fleet.ClusterGroup{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "every"},
+		Spec: fleet.ClusterGroupSpec{Selector: &metav1.LabelSelector{}}}
+	f.check(f.Create(ctx, group))
+	before := f.decided(f.workspace, "clustergroup-every-0", f.workspace+".a")
+	cluster, definition := &fleet.Cluster{}, f.undefine("clusters.fleet.cattle.io")
+	t.Cleanup(func() {
+		f.hub.Kill()
+		f.check(client.IgnoreNotFound(f.get(cluster, f.workspace, "a")))
+		f.check(client.IgnoreNotFound(merge(f, cluster, `{"metadata":{"finalizers":null}}`)))
+		f.eventually("the definition is gone", func() error { return gone(f.get(definition, "", definition.GetName())) })
+		f.cluster.InstallCRDs(t)
+	})
+	f.eventually("the Cluster goes with its definition", func() error {
+		if err := f.get(cluster, f.workspace, "a"); err != nil || cluster.DeletionTimestamp == nil {
+			return fmt.Errorf("it is there: %v", err)
+		}
+		return nil
+	})
+	f.check(merge(f, group, `{"metadata":{"labels":{"again":"1"}}}`))
+	f.check(f.Create(ctx, &fleet.ClusterGroup{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "later"}}))
+	f.decided(f.workspace, "clustergroup-later-0")
+	after := f.decided(f.workspace, "clustergroup-every-0", f.workspace+".a")
+	if after.GetUID() != before.GetUID() || after.GetResourceVersion() != before.GetResourceVersion() {
+		t.Errorf("it was written: %v", after.Object)
+	}
+}
+
 // TestPlacementsAndGroupsAreShownAsPlacementDecisions begins before the kind is served.
 func TestPlacementsAndGroupsAreShownAsPlacementDecisions(t *testing.T) {
 	f := newAlone(t, `{"importLoopback":true,"inventory":{"placementDecisions":true}}`)
@@ -109,13 +156,7 @@ func TestPlacementsAndGroupsAreShownAsPlacementDecisions(t *testing.T) {
 	crp, rp := f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop)), f.rp(shop)
 	f.untilOn(crp, m)
 
-	definition := &unstructured.Unstructured{}
-	f.check(yaml.Unmarshal([]byte(definitionOfDecisions), definition))
-	f.check(f.Create(ctx, definition))
-	t.Cleanup(func() {
-		f.check(f.Delete(ctx, definition))
-		f.eventually("the definition is gone", func() error { return gone(f.Get(ctx, client.ObjectKeyFromObject(definition), definition)) })
-	})
+	f.serveDecisions()
 	taken := sliceNamed(f.workspace, "clustergroup-taken-0")
 	f.eventually("the API server serves it", func() error { return f.Create(ctx, taken) })
 
