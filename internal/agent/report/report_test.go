@@ -333,6 +333,7 @@ func reportingWith(t *testing.T, thresholds *clusterv1beta1.HealthCheck, fail fu
 		},
 	}
 	stop := start(t, &reporter)
+	synctest.Wait() // the check at the start is over
 	script(member, checks)
 	stop()
 	return writes
@@ -388,7 +389,6 @@ func TestTheHealthChangesAfterAsManyBeatsAsTheHubAsks(t *testing.T) {
 		thresholds := &clusterv1beta1.HealthCheck{FailureThreshold: 3, SuccessThreshold: 2}
 		writes := reportingWith(t, thresholds, never, func(m *fakeMember, check chan<- struct{}) {
 			m.nodes <- nodeList("a")
-			synctest.Wait() // the check at the start finds it healthy
 			m.sick.Store(true)
 			beat(check, 2, 30*time.Second)
 			m.sick.Store(false)
