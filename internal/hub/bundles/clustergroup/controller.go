@@ -120,7 +120,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := kube.PatchStatus(ctx, c.Client, &group, after); err != nil {
 		return ctrl.Result{}, err
 	}
-	if invalid != nil {
+	if kube.ReasonOf(after.Status.Conditions, fleet.ConditionProcessed) == reasons.InvalidSelector {
 		return ctrl.Result{}, nil // nothing is decided
 	}
 	wait, err := c.Decisions.Publish(ctx, shown(&group, clusters.Items))

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -47,7 +46,7 @@ func (c *Controller) registerLeaver(mgr ctrl.Manager) error {
 	})
 	return ctrl.NewControllerManagedBy(mgr).Named("clusterapi-leave").
 		WatchesRawSource(source.Func(c.followed.startLeaving)).
-		Watches(&fleet.Cluster{}, controller.SkipInitial(handler.EventHandler(ofMember))).
+		Watches(&fleet.Cluster{}, controller.SkipInitial(ofMember)).
 		Complete(controller.RetryConflicts(c.Recorder, leaver{c}))
 }
 
@@ -120,8 +119,8 @@ func (l leaver) observe(ctx context.Context, key types.NamespacedName) (o observ
 // UID proves it: a later cluster of the same name has another.
 func registeredBy(member *fleet.Cluster, theirs *unstructured.Unstructured) bool {
 	elsewhere := member.Spec.KubeConfigSecretNamespace
-	return ownedBy(member, theirs) && string(member.Spec.KubeConfigSecret) == theirs.GetName()+secretSuffix &&
-		(elsewhere == "" || string(elsewhere) == theirs.GetNamespace())
+	return ownedBy(member, theirs) && member.Spec.KubeConfigSecret == theirs.GetName()+secretSuffix &&
+		(elsewhere == "" || elsewhere == theirs.GetNamespace())
 }
 
 // hold pauses a cluster of Cluster API. The lock protects a user who pauses it at the same time.
