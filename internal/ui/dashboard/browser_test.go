@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +29,28 @@ const (
 	tilesShown = `[...document.querySelectorAll(".tiles a")].map(t => t.id.slice(2) + " " + t.className.split(" ")[1]).join(", ")`
 	liveness   = `document.getElementById("liveness").textContent`
 )
+
+func TestATimeUnderThePointerHasTheZoneOfItsVisitor(t *testing.T) {
+	r := newRig(t)
+	workspace := r.workspace("zoned")
+	r.cluster(workspace, "web", "", "", nil)
+	b := testbrowser.New(t)
+	b.Do(chromedp.Navigate(r.owned()), chromedp.WaitVisible("#view"))
+	_, err := chromedp.Call(b.Context, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Tokyo"})
+	r.check(err)
+	b.Do(chromedp.Navigate(b.JS("location.origin")+"/?column=age&namespace=zoned"), chromedp.WaitVisible("time"))
+	const title = `document.querySelector("time").title`
+	exact := b.JS(title)
+	for range 2 { // the second time changes nothing
+		b.JS(`document.querySelector("time").dispatchEvent(new PointerEvent("pointerover", {bubbles: true}))`)
+	}
+	local, utc, _ := strings.Cut(b.JS(title), "\n")
+	at, err := time.Parse("2006-01-02 15:04:05Z", exact)
+	if tokyo := at.Add(9 * time.Hour).Format("3:04:05"); err != nil || utc != exact || !strings.Contains(local, tokyo) ||
+		!strings.Contains(local, "GMT+9") {
+		t.Errorf("it shows %q and %q of %q: %v", local, utc, exact, err)
+	}
+}
 
 func TestThePageOfTheFleetFollowsIt(t *testing.T) {
 	r := newRig(t)

@@ -74,6 +74,14 @@ document.addEventListener("pointermove", (event) => {
   if (event.movementX !== 0 || event.movementY !== 0) pointed = true;
 });
 
+// A time under the pointer also shows its exact time in the zone of the user.
+document.addEventListener("pointerover", (event) => {
+  const time = event.target.closest?.("time[datetime]");
+  if (!time || time.dataset.local) return;
+  time.dataset.local = "shown";
+  time.title = `${new Date(time.dateTime).toLocaleString([], { dateStyle: "medium", timeStyle: "long" })}\n${time.title}`;
+});
+
 // load replaces the view, but not the forms above it: the user may be typing there.
 async function load(url) {
   clearTimeout(waiting);
