@@ -38,7 +38,7 @@ func TestHubConfigHasTheKeysOfTheWireFormat(t *testing.T) {
 		"removalBrake":         map[string]any{"share": 20.0},
 		"healthCheck":          map[string]any{"failureThreshold": 1.0, "successThreshold": 1.0},
 		"lostMembers":          map[string]any{"taintAfter": "0s", "removeAfter": "0s"},
-		"inventory":            map[string]any{"namespace": "fleet-inventory", "alsoInFleetSystem": false, "clusterSet": "default",
+		"inventory": map[string]any{"namespace": "fleet-inventory", "alsoInFleetSystem": false, "clusterSet": "default",
 			"placementDecisions": false},
 		"access": map[string]any{"workspaces": []any{}, "argocdNamespace": "", "argocdProject": "", "fluxNamespace": "",
 			"inventoryNamespace": ""},

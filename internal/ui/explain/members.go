@@ -219,7 +219,7 @@ var memberCauses = []cause{
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.ReportTooLarge},
-		means:  "The report of the agent is too large. The hub uses only its health.",
+		means: "The report of the agent is too large. The hub uses only its health.",
 		remedy: "Muster's agent keeps its report far below the limit. If the member has KubeFleet's agent, disable its property provider. " +
 			"Otherwise another program writes the report: revoke the member with muster revoke OBJECT.",
 	},
