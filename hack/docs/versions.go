@@ -100,7 +100,7 @@ func (s *site) withReleases(out string, tags []string) error {
 		if err != nil {
 			return err
 		}
-		defer os.RemoveAll(dir)
+		defer func() { _ = os.RemoveAll(dir) }() // a temporary directory
 		v, err := released(s.root, tag, dir)
 		if err != nil {
 			return err
