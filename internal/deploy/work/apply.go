@@ -193,7 +193,7 @@ func (c *Controller) observe(p *pass, m manifest, e attempt, now time.Time) (sum
 
 func contested(rival string) outcome {
 	if rival == "" {
-		rival = "somebody"
+		rival = "another program"
 	}
 	return failedWith(reasons.Contested, "%s keeps changing it on the member, so the agent corrects it less and less often: remove the "+
 		"fields of %s from the manifest", rival, rival)
