@@ -16,8 +16,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// author is a client of somebody who may do everything with the Bundles of the workspace, read its
-// Clusters, and nothing else.
+// author returns a client with all rights to the Bundles of the workspace and the right to read its
+// Clusters. The client has no other rights.
 func (f fixture) author() client.Client {
 	f.t.Helper()
 	author, _ := f.somebody(f.workspace, "author",
@@ -26,8 +26,9 @@ func (f fixture) author() client.Client {
 	return author
 }
 
-// TestABundleLabelledAsTheAgentsIsNotDeployedAsThat plays an author of Bundles who wants the rights
-// of the agents, which no account confines: with a Bundle of his own, and with that of the hub.
+// TestABundleLabelledAsTheAgentsIsNotDeployedAsThat plays an author of Bundles who wants the
+// agents' rights, confined by no account. The author tries with a Bundle of their own and with the
+// hub's.
 func TestABundleLabelledAsTheAgentsIsNotDeployedAsThat(t *testing.T) {
 	f := newFixture(t)
 	m := f.managed("forged")

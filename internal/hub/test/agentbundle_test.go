@@ -250,9 +250,9 @@ func TestARolloutTriesOneFirstStopsByItselfAndGoesOnAfterTheFix(t *testing.T) {
 }
 
 // TestAnAgentThatIsKilledWhileItReplacesItselfGoesOn kills the real programs before certain writes
-// of an update. Nobody runs pods here, so that the process goes on as if it were the new one; it is
-// never back, so that no other test may run beside it. It takes minutes: agent and deployer start
-// again before each write.
+// of an update. The cluster runs no pods, so the process continues as if it were the new one. The
+// process never comes back, so no other test may run beside this one. The test takes minutes: agent
+// and deployer start again before each write.
 func TestAnAgentThatIsKilledWhileItReplacesItselfGoesOn(t *testing.T) {
 	f := newAlone(t, "")
 	testkube.Build(t, "muster-deployer")

@@ -20,8 +20,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// attributed says whether a request has no condition Attributed, or one that is
-// False for the reason.
+// attributed returns an error unless a request's condition Attributed is False for the reason. With
+// an empty reason, the request must not have the condition.
 func attributed(r *fleet.ClusterRegistration, reason string) error {
 	if is := kube.ReasonOf(r.Status.Conditions, fleet.ConditionAttributed); is != reason {
 		return fmt.Errorf("the reason of its condition Attributed is %q, want %q: %+v", is, reason, r.Status.Conditions)
@@ -29,8 +29,8 @@ func attributed(r *fleet.ClusterRegistration, reason string) error {
 	return nil
 }
 
-// TestATenantCannotMakeARequestInTheNameOfSomebodyElse plays somebody who may create and edit
-// requests, and may not approve them.
+// TestATenantCannotMakeARequestInTheNameOfSomebodyElse plays a tenant who may create and edit
+// requests, but not approve them.
 func TestATenantCannotMakeARequestInTheNameOfSomebodyElse(t *testing.T) {
 	f := newFixture(t)
 	ctx := context.Background()
@@ -86,8 +86,8 @@ func TestATenantCannotMakeARequestInTheNameOfSomebodyElse(t *testing.T) {
 	f.check(attributed(&r, ""))
 }
 
-// TestWithoutItsPolicyNoRequestIsBelieved takes away what keeps a holder from claiming another
-// token than his own.
+// TestWithoutItsPolicyNoRequestIsBelieved removes the policy against requests with the name of a
+// token that the holder does not have.
 func TestWithoutItsPolicyNoRequestIsBelieved(t *testing.T) {
 	f := newAlone(t, "")
 	ctx := context.Background()

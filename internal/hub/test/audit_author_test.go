@@ -18,8 +18,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// editor is somebody who may edit the records of the workspace, and MemberClusters, and his user
-// name.
+// editor returns a client that may edit the Clusters of the workspace and MemberClusters, and its
+// user name.
 func (f fixture) editor(name string) (client.Client, string) {
 	f.t.Helper()
 	verbs := []string{"get", "list", "create", "update", "patch"}

@@ -33,7 +33,7 @@ func (f fixture) audited(r *fleet.ClusterRegistration) []muster.AuditEntry {
 	return list.Items
 }
 
-// reasons lists those of the entries about a request.
+// auditedFor lists the reasons of the audit entries about a request.
 func (f fixture) auditedFor(r *fleet.ClusterRegistration) []string {
 	f.t.Helper()
 	var reasons []string
@@ -75,8 +75,8 @@ func (f fixture) attributed(values map[string]string) {
 	})
 }
 
-// TestWhoTookAClusterOverStandsInTheAudit lets somebody with another key take a Cluster over with
-// an admin's approval.
+// TestWhoTookAClusterOverStandsInTheAudit lets an agent with another key take a Cluster over with
+// an administrator's approval.
 func TestWhoTookAClusterOverStandsInTheAudit(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")
@@ -164,8 +164,8 @@ func (f fixture) decide(by client.Client, r *fleet.ClusterRegistration, says str
 	return merge(by, r.DeepCopy(), fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, fleet.AnnotationApproved, says))
 }
 
-// TestNobodyApprovesInAnothersName plays an approver who says that somebody else has approved, and
-// an editor who changes afterwards who has.
+// TestNobodyApprovesInAnothersName plays an approver who names another user as the approver, and an
+// editor who changes the approver's name afterwards.
 func TestNobodyApprovesInAnothersName(t *testing.T) {
 	f := newFixture(t)
 	values := f.stampingToken("careful", fleet.ClusterRegistrationTokenSpec{Approval: fleet.ApprovalManual})

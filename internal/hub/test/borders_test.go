@@ -21,8 +21,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// somebody returns a client of a ServiceAccount that may do, in its namespace, what the Role
-// says, and nothing else.
+// somebody returns a client of a ServiceAccount with the given rules in its namespace and no other
+// rights.
 func (f fixture) somebody(namespace, name string, rules ...rbacv1.PolicyRule) (client.Client, *rbacv1.Role) {
 	f.t.Helper()
 	ctx, meta := context.Background(), metav1.ObjectMeta{Namespace: namespace, Name: name}
@@ -117,9 +117,9 @@ helm: {values: {x: "`+template+`"}}
 	p.deployment("good", there)
 }
 
-// TestNothingIsDeliveredWhereAnAgentSaysItsClusterIs plays an agent of Rancher Fleet that turns its
-// Cluster's status towards somebody else's namespace: through the chart's admission policy, and on
-// a hub cluster that has none.
+// TestNothingIsDeliveredWhereAnAgentSaysItsClusterIs plays an agent of Rancher Fleet that points
+// its Cluster's status to another member's namespace. The agent tries once against the chart's
+// admission policy, and once on a hub cluster without one.
 func TestNothingIsDeliveredWhereAnAgentSaysItsClusterIs(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")

@@ -103,8 +103,8 @@ func ready(t *testing.T, as client.Client, d fleet.BundleDeployment) {
 	reportDeployment(t, as, d, func(map[string]any) {})
 }
 
-// reportDeployment writes the status as an upstream agent does: a merge patch, with fields
-// that nobody here knows.
+// reportDeployment writes the status as an upstream agent does: with a merge patch, and with fields
+// unknown to Muster.
 func reportDeployment(t *testing.T, as client.Client, d fleet.BundleDeployment, change func(map[string]any)) {
 	t.Helper()
 	status := map[string]any{

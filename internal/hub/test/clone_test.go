@@ -35,7 +35,7 @@ func (m *member) copyTo(on fixture) *member {
 	return c
 }
 
-// rivals returns who beats for a member and who says that he waits.
+// rivals returns the agent that sends heartbeats for a member, and the agent that waits.
 func (f fixture) rivals(cluster string) (holder, waiter string) {
 	f.t.Helper()
 	lease := leaseOf(naming.MemberNamespace(f.workspace, cluster))

@@ -49,8 +49,8 @@ func (f fixture) elsewhere(clientID string) *elsewhere {
 		fixture: f, on: fixture{Client: cluster.Client(f.t), t: f.t, cluster: cluster},
 		agent: f.install(values, map[string]any{"clientID": clientID}), name: naming.Cluster(clientID),
 	}
-	// Nobody runs pods there, so the agent could not replace itself, and its Cluster
-	// would not be ready.
+	// The member's cluster runs no pods, so the agent could not replace itself, and its Cluster would
+	// not be ready.
 	f.check(f.Create(context.Background(), &fleet.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: e.name, Labels: map[string]string{fleet.LabelNonManagedAgent: "true"}},
 		Spec:       fleet.ClusterSpec{ClientID: clientID},

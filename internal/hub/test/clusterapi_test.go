@@ -82,8 +82,9 @@ func TestKubeconfigOfClusterAPIBecomesAClusterWhereTheWorkspaceAsksForIt(t *test
 	}
 }
 
-// TestAClusterOfClusterAPIThatALabelKeepsOutIsNotCreatedAgain: one that is only deleted is,
-// because nobody notes that.
+// TestAClusterOfClusterAPIThatALabelKeepsOutIsNotCreatedAgain deletes a Cluster whose Secret has
+// the label. Without the label, the hub creates a deleted Cluster again, because it stores no
+// deletions.
 func TestAClusterOfClusterAPIThatALabelKeepsOutIsNotCreatedAgain(t *testing.T) {
 	f := newFixture(t)
 	f.optIn()

@@ -41,7 +41,7 @@ func definitionOf(name string) *unstructured.Unstructured {
 	return definition
 }
 
-// back says whether an object that was there before is there anew.
+// back returns an error unless an object exists again with another UID than the old one.
 func (f fixture) back(o client.Object, old client.Object) error {
 	if err := f.get(o, old.GetNamespace(), old.GetName()); err != nil {
 		return err
@@ -216,8 +216,8 @@ func TestBundleDeploymentDeletedByHandIsBackAtOnce(t *testing.T) {
 }
 
 // TestDefinitionsOfTokensRequestsAndGroupsThatComeBackAreServedWithoutARestart deletes the kinds
-// that nobody keeps: what an admin creates once they are installed again works as before, and
-// whoever is a member stays one.
+// whose objects the hub does not keep. After the kinds are installed again, an administrator's new
+// objects work as before, and members stay members.
 func TestDefinitionsOfTokensRequestsAndGroupsThatComeBackAreServedWithoutARestart(t *testing.T) {
 	f := newUndefining(t)
 	ctx := context.Background()

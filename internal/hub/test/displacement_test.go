@@ -96,9 +96,9 @@ func TestAHolderThatIsAliveIsNotDisplaced(t *testing.T) {
 	})
 }
 
-// TestAClusterWhoseIdentityIsGoneIsStillItsAgents plays thieves who wait for the moment in which a
-// Cluster has no account: that of the same agent is replaced whenever the agent registers anew, or
-// somebody deletes it.
+// TestAClusterWhoseIdentityIsGoneIsStillItsAgents plays thieves who wait until a Cluster has no
+// account. The account is missing while an agent registers anew and the hub replaces it, or after a
+// user deletes it.
 func TestAClusterWhoseIdentityIsGoneIsStillItsAgents(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")
@@ -189,8 +189,8 @@ func TestATokenForAClusterDisplacesItsAgent(t *testing.T) {
 	}
 }
 
-// TestARequestForAnotherHubRegistersNothing plays somebody between an agent and another hub, who
-// passes what the agent signed for that on to this one.
+// TestARequestForAnotherHubRegistersNothing plays an attacker between an agent and another hub. The
+// attacker forwards the agent's signed request for the other hub to this hub.
 func TestARequestForAnotherHubRegistersNothing(t *testing.T) {
 	f := newAlone(t, "")
 	ca, err := credential.ParseCA(string(f.cluster.Config.CAData))

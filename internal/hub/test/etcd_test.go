@@ -99,8 +99,8 @@ func (s *survivors) say(texts ...string) {
 	}
 }
 
-// areWell checks, when the trouble is over since a time, that everything goes on by itself, and
-// that nobody who lives was ever called lost.
+// areWell checks the survivors after the trouble, which ended at the given time. Everything must
+// continue by itself, and the hub must have marked no living member Lost.
 func (s *survivors) areWell(over time.Time) {
 	s.t.Helper()
 	bundle := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: s.workspace, Name: "app"}}

@@ -78,7 +78,7 @@ func (x *exchanging) issued() string {
 	return string(secret.Data["token"])
 }
 
-// reads says how the hub answers whoever reads the report with a token.
+// reads returns the hub's answer to a client that reads the report with a token.
 func (x *exchanging) reads(token, namespace string) error {
 	return x.registered.as(token).Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: x.name},
 		&clusterv1beta1.InternalMemberCluster{})
@@ -209,8 +209,8 @@ func TestAnAgentOfKubeFleetIsIssuedNothing(t *testing.T) {
 	}
 }
 
-// TestAnotherKeyGetsNoCredentialOfAMember is what somebody can do who has a copy of the static
-// token, until an admin decides that his key is the right one.
+// TestAnotherKeyGetsNoCredentialOfAMember plays a thief with a copy of the static token. An
+// administrator then decides that the thief's key is the right one.
 func TestAnotherKeyGetsNoCredentialOfAMember(t *testing.T) {
 	f := newFixture(t)
 	x := f.exchanging("another")
@@ -281,8 +281,8 @@ func TestARevokedMemberHasNoExchangedCredentialAndGetsAnotherOne(t *testing.T) {
 	f.refused("the credential of before", x.reads(issued, x.given.Namespace))
 }
 
-// TestAnExchangedCredentialEndsWithTheIdentity is an admin who takes the access away as he did
-// before there was an exchange.
+// TestAnExchangedCredentialEndsWithTheIdentity plays an administrator who revokes access in the
+// same way as before credentials were exchanged.
 func TestAnExchangedCredentialEndsWithTheIdentity(t *testing.T) {
 	f := newFixture(t)
 	x := f.exchanging("identity-x")

@@ -27,8 +27,7 @@ import (
 // takes twenty minutes.
 var faultsFor = flag.Duration("faults", 15*time.Second, "how long a hub is disturbed that must not take anything from members")
 
-// fault is something that goes wrong on a hub, or that somebody does by mistake, and that is
-// mended after a while.
+// fault is a failure of a hub or a mistake of a user, mended after a while.
 type fault struct {
 	name        string
 	begin, mend func()
@@ -213,7 +212,7 @@ func TestNothingGoesWhateverFails(t *testing.T) {
 			d.note(&d.log, "mended: %s", one.name)
 		}
 	}
-	f.restartHub() // else rights are asked for again after a minute
+	f.restartHub() // otherwise the hub checks rights again after a minute
 	f.touch(shop, "in the end")
 	f.eventually("all goes on in the end", func() error {
 		value, _, err := unstructured.NestedString(manifests(t, f.works(crp)[0])["ConfigMap settings"].Object, "data", "a")

@@ -17,7 +17,7 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// answers counts those of an API server by the priority level that served them.
+// answers counts the answers of an API server by the priority level that served them.
 type answers struct {
 	mu sync.Mutex
 	// all and refused are by the UID of the level.

@@ -39,8 +39,8 @@ func TestMain(m *testing.M) {
 	if by := os.Getenv(clockVariable); by != "" {
 		os.Exit(runWithWrongClock(by))
 	}
-	// Tests take turns on each control plane instead, so that those that wait for one keep
-	// nobody from another.
+	// Tests take turns on each control plane instead. A test that waits for one control plane does not
+	// keep other tests from another.
 	if err := flag.Set("test.parallel", "1000"); err != nil {
 		panic(err)
 	}
@@ -183,9 +183,9 @@ func stopShared() {
 // alone has the names of the control planes on which no test of newAlone runs at the moment.
 var alone = make(chan string, 2)
 
-// newAlone has the test run in parallel with others, on a control plane where it has a hub of its
-// own until it ends: a process with these settings, or those of HubSettings. What the test leaves
-// there must not hinder the next one.
+// newAlone runs the test in parallel with others, on a control plane where it has a hub of its own
+// until it ends. The hub is a process with these settings, or with the settings of HubSettings. The
+// test must leave nothing there that hinders the next test.
 func newAlone(t *testing.T, settings string, flags ...string) fixture {
 	t.Helper()
 	t.Parallel()
@@ -377,7 +377,7 @@ func (f fixture) untilReady(name, reason string) fleet.Cluster {
 	return cluster
 }
 
-// reason says whether the Ready condition of a Cluster has a reason.
+// reason returns an error unless the Ready condition of a Cluster has the reason.
 func (f fixture) reason(name, reason string) error {
 	var cluster fleet.Cluster
 	if err := f.get(&cluster, f.workspace, name); err != nil {

@@ -44,9 +44,9 @@ func untilRefused(f fixture, what string, attempt func() error) {
 	})
 }
 
-// TestAnotherKindOfAgentHasNoRightsOfTheOneBefore changes the kind of agent of a Cluster where
-// the account of before is gone before its rights are: somebody has deleted it, or the hub could
-// not go on after that.
+// TestAnotherKindOfAgentHasNoRightsOfTheOneBefore changes the kind of agent of a Cluster. The
+// earlier agent's account is gone before its rights are: a user has deleted the account, or the hub
+// failed after its deletion.
 func TestAnotherKindOfAgentHasNoRightsOfTheOneBefore(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")

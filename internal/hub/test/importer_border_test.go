@@ -95,7 +95,7 @@ func TestWhatAnUnknownServerAnswersIsQuotedNowhere(t *testing.T) {
 	after := func(code int, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
-			if r.URL.Path != "/version" { // whoever answers JSON there
+			if r.URL.Path != "/version" { // any server may answer JSON at /version
 				w.WriteHeader(code)
 				_, _ = io.WriteString(w, body)
 				return

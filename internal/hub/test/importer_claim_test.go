@@ -27,10 +27,10 @@ func (i importing) elsewhere() importing {
 	return i
 }
 
-// TestAClaimToAClusterBlocksNobodysImport plays three who know the UID of a cluster that is not
-// theirs: a holder of a token of another workspace, somebody there with an API server that says it
-// is that cluster, and, where no policy confines it, an agent of Rancher Fleet that writes it into
-// its Cluster's status.
+// TestAClaimToAClusterBlocksNobodysImport plays three attackers who know the UID of a cluster that
+// is not theirs. The first holds a token of another workspace. The second, in another workspace,
+// has an API server with the cluster's UID. The third is an agent of Rancher Fleet, confined by no
+// policy, that writes the UID into its Cluster's status.
 func TestAClaimToAClusterBlocksNobodysImport(t *testing.T) {
 	i := newImporting(t, nil)
 	holder := i.elsewhere()

@@ -68,8 +68,8 @@ func (f fixture) importing(pass func(*http.Request)) importing {
 	return i
 }
 
-// secret is a kubeconfig Secret as seed 001 describes that of the local cluster: with the hub's
-// address beside the kubeconfig.
+// secret returns a kubeconfig Secret in the form that seed 001 describes for the local cluster:
+// with the hub's address beside the kubeconfig.
 func (i importing) secret(name string, kubeconfig []byte) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: i.workspace, Name: name}, Data: map[string][]byte{
 		"value": kubeconfig, "apiServerURL": []byte(i.cluster.Config.Host), "apiServerCA": i.cluster.Config.CAData,

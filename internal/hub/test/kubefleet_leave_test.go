@@ -48,9 +48,9 @@ func (k *kubefleet) holds(shop string) *placement.Work {
 	return work
 }
 
-// TestAMemberThatLeavesWithKubeFleetsAgentIsEmptiedFirst kills the hub while the agent removes what
-// it has applied. The agent stops applying for good when it is asked to leave, so that it must not
-// be asked before.
+// TestAMemberThatLeavesWithKubeFleetsAgentIsEmptiedFirst kills the hub while the agent removes its
+// applied objects. After a request to leave, the agent applies nothing any more. The hub must not
+// send it before the member is empty.
 func TestAMemberThatLeavesWithKubeFleetsAgentIsEmptiedFirst(t *testing.T) {
 	f := newAlone(t, "")
 	k := f.kubefleet("emptied-theirs")
@@ -135,8 +135,8 @@ func TestAMemberWhoseAgentRemovesNothingLeavesWhenTheWaitIsOver(t *testing.T) {
 	f.check(k.on.get(&corev1.ConfigMap{}, shop, "settings"))
 }
 
-// TestAMemberIsNotTakenForEmptyWhileWorksAreNotServed has a member leave whose Works nobody can
-// list: what its agent has applied is not known then.
+// TestAMemberIsNotTakenForEmptyWhileWorksAreNotServed lets a member leave while the API server
+// cannot list its Works. The hub does not know then whether the agent has applied objects.
 func TestAMemberIsNotTakenForEmptyWhileWorksAreNotServed(t *testing.T) {
 	f := newUndefining(t)
 	ctx := context.Background()

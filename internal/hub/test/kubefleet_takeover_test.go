@@ -35,8 +35,8 @@ func (h theirs) owner(mc *clusterv1beta1.MemberCluster, controller bool) []metav
 	return []metav1.OwnerReference{reference}
 }
 
-// member makes a MemberCluster with all that KubeFleet's hub makes for it; owned says whether its
-// namespace was made for it or was there before.
+// member creates a MemberCluster with all objects that KubeFleet's hub creates for it. owned
+// reports whether the hub created the member's namespace; otherwise the namespace existed before.
 func (h theirs) member(prefix string, owned bool) *registered {
 	h.t.Helper()
 	ctx := context.Background()
@@ -136,7 +136,7 @@ func (h theirs) scopedKind(scope apiextensionsv1.ResourceScope, kind, plural str
 	h.t.Cleanup(func() { _ = h.Delete(context.Background(), o) }) // it may be gone
 }
 
-// leaves makes an object of such a kind, with a finalizer that nobody serves.
+// leaves creates an object of such a kind, with a finalizer that no controller removes.
 func (h theirs) leaves(kind, name, crp string) *unstructured.Unstructured {
 	h.t.Helper()
 	o := &unstructured.Unstructured{}

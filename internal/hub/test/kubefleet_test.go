@@ -243,7 +243,7 @@ func TestKubeFleetsAgentHasJustTheRightsThatItsCallsNeed(t *testing.T) {
 		for _, resource := range rule.Resources {
 			name := strings.TrimPrefix(rule.APIGroups[0]+"/"+resource, "/")
 			if strings.HasPrefix(name, "authorization.k8s.io/") || strings.HasPrefix(name, "authentication.k8s.io/") {
-				continue // whoever has a name may ask what he may do, and who he is
+				continue // any user may query their own name and rights
 			}
 			if len(rule.ResourceNames) > 0 {
 				name += " " + strings.Join(rule.ResourceNames, ",")

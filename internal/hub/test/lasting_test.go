@@ -168,7 +168,8 @@ func TestATenantGetsNoTokenByASecretThatTokensAreBoundTo(t *testing.T) {
 	if _, err := kube.RequestBoundToken(ctx, tenant.SubResource("token"), account, squatted, time.Hour); !apierrors.IsForbidden(err) {
 		t.Errorf("asking for a token himself: %v", err)
 	}
-	// Somebody's Secret in the place of the hub's gets no token, is not bound to, and is named.
+	// A tenant's Secret in the place of the hub's gets no token and no binding, and the status names
+	// it.
 	f.eventually("the tenant's Secret is in the place of the hub's", func() error {
 		if err := tenant.Delete(ctx, squatted.DeepCopy()); client.IgnoreNotFound(err) != nil {
 			return err
@@ -216,7 +217,7 @@ func (f fixture) shorten() func() {
 	}
 }
 
-// grants waits until the API server grants as much life as is asked of it.
+// grants waits until the lifetime that the API server grants satisfies asked.
 func (f fixture) grants(asked func(time.Duration) bool) {
 	f.t.Helper()
 	ctx, account := context.Background(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "probe"}}

@@ -94,8 +94,9 @@ func TestAMemberThatLeavesWithPolicyOrphanKeepsWhatItHas(t *testing.T) {
 	f.check(m.has(shop))
 }
 
-// Somebody deletes the member namespace by hand, with everything in it: nobody asked for
-// what is placed to go.
+// TestAMemberNamespaceDeletedByMistakeTakesNothingOffTheMember deletes the member namespace by
+// hand, with everything in it. The placed objects must stay, because no user requested their
+// removal.
 func TestAMemberNamespaceDeletedByMistakeTakesNothingOffTheMember(t *testing.T) {
 	f := newFixture(t)
 	m := f.delivering("mistake", "env=prod")

@@ -118,7 +118,7 @@ func (f fixture) untilCalm(mark rig.Audit, join joinOnLedger, earlier []string) 
 	return counted
 }
 
-// count counts the requests of a join. Those of other members have their names in the path.
+// count counts the requests of a join. The requests of other members have their names in the path.
 func (f fixture) count(mark rig.Audit, join joinOnLedger, earlier []string) map[ledger.Line]int {
 	f.t.Helper()
 	counted := map[ledger.Line]int{}

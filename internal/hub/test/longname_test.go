@@ -49,8 +49,8 @@ func colliding(t *testing.T, workspace, begin, namespace string) string {
 	return ""
 }
 
-// otherWorkspace creates a workspace in which Clusters with names that begin with longTail have
-// member namespaces that begin as those of Clusters of this workspace with a-.
+// otherWorkspace creates a workspace for Clusters with names that begin with longTail. Their member
+// namespaces begin like the namespaces of this workspace's Clusters with names that begin with a-.
 func (f fixture) otherWorkspace() string {
 	f.t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.workspace + "-a"}}

@@ -23,7 +23,7 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// Kinds of identities that the hub gives or admits, and nobody, who has no rights of ours at all.
+// Kinds of identities that the hub issues or admits, and users without any rights from Muster.
 const (
 	nativeMember  = "native agent of a Cluster"
 	keylessMember = "native agent of a Cluster that has no key"
@@ -154,7 +154,8 @@ var allowed = map[string]struct{ everywhere, own, workspace []string }{
 	nobody: {}, stranger: {},
 }
 
-// whatKubernetesAllows anybody who has logged in: to ask who he is and what he may.
+// whatKubernetesAllows lists the rights of any authenticated user: to query their own name and
+// rights.
 var whatKubernetesAllows = []string{
 	"create selfsubjectaccessreviews.authorization.k8s.io", "create selfsubjectreviews.authentication.k8s.io",
 	"create selfsubjectrulesreviews.authorization.k8s.io",
@@ -169,13 +170,13 @@ var unlisted = []string{
 	"approve clusterregistrations.fleet.cattle.io", "register clusterregistrationtokens.fleet.cattle.io",
 }
 
-// identity is somebody who tries.
+// identity is a user whose rights the matrix tries.
 type identity struct {
 	kind, user string
 	groups     []string
-	// own is his member namespace, if he has one.
+	// own is the identity's member namespace; empty if it has none.
 	own string
-	// names turns his own names into the variables of allowed.
+	// names replaces the identity's own names with the variables of allowed.
 	names *strings.Replacer
 	// beat sends a heartbeat; nil if the identity's rights do not depend on that.
 	beat func() error
@@ -186,9 +187,10 @@ func account(kind, namespace, name, own string, names ...string) identity {
 		groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"}}
 }
 
-// TestNoIdentityReachesAnotherMember asks the API server what each kind of identity may do in its
-// own places, in those of others and in all, and compares that with the list above; then, for every
-// resource and verb that the API server serves, whether it is denied in a place of somebody else's.
+// TestNoIdentityReachesAnotherMember queries the API server for the rights of each kind of identity
+// in its own places, in the places of others, and in all. It compares the rights with the list
+// above. Then it tries every resource and verb of the API server in the place of another identity,
+// and checks that each attempt is denied.
 func TestNoIdentityReachesAnotherMember(t *testing.T) {
 	f := newFixture(t)
 	who, places := f.everybody()

@@ -84,8 +84,8 @@ func TestAMemberNamespaceOfAnEarlierVersionIsTakenOver(t *testing.T) {
 	r.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")
 }
 
-// TestLeasesOfATenantAreNoMembers: a tenant creates Leases that have the hub's label. Members are
-// asked to beat as often as before.
+// TestLeasesOfATenantAreNoMembers plays a tenant who creates Leases with the hub's label. The hub
+// requests heartbeats from members as often as before.
 func TestLeasesOfATenantAreNoMembers(t *testing.T) {
 	f := newAlone(t, "")
 	ctx := context.Background()

@@ -44,7 +44,7 @@ func TestAMemberClusterThatWasAwayComesBackByItsKey(t *testing.T) {
 		t.Errorf("what the hub has issued lives for %s, after credential %d", life, awaited.After)
 	}
 
-	// Whoever has the token only cannot open that.
+	// The token alone cannot open the sealed credential.
 	var read clusterv1beta1.InternalMemberCluster
 	f.check(f.as(token).Get(context.Background(), client.ObjectKeyFromObject(report), &read))
 	other := f.keyOf("other")
@@ -85,7 +85,7 @@ func TestAMemberClusterThatWasAwayComesBackByItsKey(t *testing.T) {
 	}
 }
 
-// TestATokenToComeBackWithReadsOneReport is what somebody can do who has stolen one.
+// TestATokenToComeBackWithReadsOneReport plays a thief who has stolen such a token.
 func TestATokenToComeBackWithReadsOneReport(t *testing.T) {
 	f := newFixture(t)
 	x, other := f.exchanging("reads-one"), f.register("reads-none")
@@ -129,7 +129,7 @@ func TestATokenToComeBackWithReadsOneReport(t *testing.T) {
 	other.until("ReadyToJoin", metav1.ConditionFalse, "IdentityInUse")
 }
 
-// TestTheRightToComeBackIsSetBack has somebody widen the right of the account, and delete it.
+// TestTheRightToComeBackIsSetBack widens the right of the account, and then deletes the right.
 func TestTheRightToComeBackIsSetBack(t *testing.T) {
 	f := newFixture(t)
 	x := f.exchanging("set-back")

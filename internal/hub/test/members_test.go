@@ -185,8 +185,8 @@ func TestWorksOfAnEarlierHubAreLabelledWithoutARollOut(t *testing.T) {
 	}
 }
 
-// TestNothingIsPlacedIntoANamespaceThatIsNotTheMembers takes a member's namespace away from it,
-// which somebody may who may label namespaces.
+// TestNothingIsPlacedIntoANamespaceThatIsNotTheMembers takes a member's namespace away from it. Any
+// user with the right to label namespaces can do the same.
 func TestNothingIsPlacedIntoANamespaceThatIsNotTheMembers(t *testing.T) {
 	f := newFixture(t)
 	m := f.joined("ousted", "env=prod")
@@ -295,8 +295,8 @@ func TestAnIdentityServesOneMember(t *testing.T) {
 	}
 }
 
-// TestAnAgentOfAClusterIsNoMembersIdentity: whoever has the credential of a Cluster would have
-// that of another member.
+// TestAnAgentOfAClusterIsNoMembersIdentity names a Cluster's agent as the identity of another
+// member. A holder of the Cluster's credential would also have the other member's credential.
 func TestAnAgentOfAClusterIsNoMembersIdentity(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")
@@ -314,8 +314,8 @@ func TestAnAgentOfAClusterIsNoMembersIdentity(t *testing.T) {
 		types.NamespacedName{Namespace: m.namespaceName(), Name: m.name}, &clusterv1beta1.InternalMemberCluster{}))
 }
 
-// TestNobodyElsesAccountIsAMembersIdentity tries, as a careless admin, identities that RBAC takes
-// and that many or somebody else have.
+// TestNobodyElsesAccountIsAMembersIdentity plays a careless administrator. It tries identities that
+// RBAC accepts and that belong to many users or to another user.
 func TestNobodyElsesAccountIsAMembersIdentity(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")

@@ -156,7 +156,7 @@ func (f fixture) uninstallLater(configuration *action.Configuration) {
 	})
 }
 
-// values are those of a token, as a values.yaml has them.
+// values returns the values of a token in the form of a values.yaml.
 func (d downstream) values(token map[string]string, clientID string) map[string]any {
 	return map[string]any{
 		"apiServerURL": d.hub.cluster.Config.Host, "apiServerCA": string(d.hub.cluster.Config.CAData), "clientID": clientID,

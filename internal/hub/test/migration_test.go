@@ -151,9 +151,9 @@ func TestAClusterMigratesFromRancherFleetAndBackByOneUpgradeEach(t *testing.T) {
 	}
 }
 
-// TestAnAgentOfRancherFleetRegistersAgainAsTheSameClusterAfterOneWithACredentialOfItsOwn goes
-// there with the values of a new token, and back with those of another, while the agent that is
-// replaced still runs.
+// TestAnAgentOfRancherFleetRegistersAgainAsTheSameClusterAfterOneWithACredentialOfItsOwn changes to
+// Muster's agent with the values of a new token, and back with the values of another. The replaced
+// agent still runs then.
 func TestAnAgentOfRancherFleetRegistersAgainAsTheSameClusterAfterOneWithACredentialOfItsOwn(t *testing.T) {
 	f := newFixture(t)
 	d := f.downstream()
@@ -208,8 +208,8 @@ func TestAnAgentOfRancherFleetRegistersAgainAsTheSameClusterAfterOneWithACredent
 	}
 }
 
-// TestOnlyTheHolderOfACredentialCanTakeACllusterOver: taking over is said in the status of the
-// Cluster, with the UID of the account.
+// TestOnlyTheHolderOfACredentialTakesAClusterOver takes over through the status of the Cluster,
+// with the UID of the account.
 func TestOnlyTheHolderOfACredentialTakesAClusterOver(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")

@@ -25,7 +25,8 @@ import (
 type placer struct {
 	fixture
 	namespace string
-	// name is his user name, may what he may do, and as acts with just that.
+	// name is the placer's user name. may holds the placer's rights, and as is a client with only
+	// those rights.
 	name string
 	may  *rbacv1.Role
 	as   client.Client
@@ -52,7 +53,7 @@ func (n *placer) places(member string, annotations map[string]string) *placement
 		},
 	}
 	rp.Spec.Policy = &placement.PlacementPolicy{PlacementType: placement.PickFixed, ClusterNames: []string{member}}
-	// when the hub's cluster knows of his rights
+	// The creation succeeds once the hub's cluster knows the tenant's rights.
 	n.eventually("the tenant creates a placement", func() error { return n.as.Create(context.Background(), rp) })
 	return rp
 }
@@ -96,8 +97,9 @@ func (n *placer) touched(memberNamespace string, right func(followed bool, objec
 	})
 }
 
-// TestAPlacementSelectsOnlyWhatItsAuthorMayRead lets a tenant who may place, and not read Secrets,
-// try to have them copied to a cluster of his, and to pass for somebody who may read them.
+// TestAPlacementSelectsOnlyWhatItsAuthorMayRead plays a tenant who may place objects but not read
+// Secrets. The tenant tries to have Secrets copied to their own cluster, and to pass for a user who
+// may read Secrets.
 func TestAPlacementSelectsOnlyWhatItsAuthorMayRead(t *testing.T) {
 	f := newFixture(t)
 	m, shop := f.joined("author"), f.shop()
@@ -185,7 +187,7 @@ func TestWhatAnAuthorMayNotReadAnyMoreStaysUntilSomebodyConfirms(t *testing.T) {
 	for range 2 {
 		n.may.Rules = all[:1]
 		f.check(f.Update(context.Background(), n.may))
-		f.restartHub() // else it is asked again after a minute
+		f.restartHub() // otherwise the hub checks the rights again after a minute
 		f.untilRP(rp, "ResourceSelected", metav1.ConditionFalse, "list configmaps in namespace "+shop)
 		f.untilRP(rp, "ResourceSelected", metav1.ConditionFalse, "placed objects stay as they are")
 		n.touched(m.namespaceName(), func(followed bool, objects []string) error {
@@ -214,8 +216,8 @@ func TestWhatAnAuthorMayNotReadAnyMoreStaysUntilSomebodyConfirms(t *testing.T) {
 // confirmation is what a condition says that has to be confirmed.
 var confirmation = regexp.MustCompile(placement.AnnotationConfirmRemoval + `=(\w+)`)
 
-// confirm does as the placement says to whoever wants something removed from members for which the
-// hub knows no cause.
+// confirm follows the placement's instruction to confirm a removal without a cause known to the
+// hub.
 func (n *placer) confirm(rp *placement.ResourcePlacement) {
 	n.t.Helper()
 	n.untilRP(rp, "ResourceSelected", metav1.ConditionFalse, placement.AnnotationConfirmRemoval+"=")
@@ -224,8 +226,8 @@ func (n *placer) confirm(rp *placement.ResourcePlacement) {
 		fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, placement.AnnotationConfirmRemoval, asked[1]))))
 }
 
-// TestAResourcePlacementReachesNoClusterThatDoesNotAdmitItsNamespace lets a tenant name a Cluster
-// of somebody else's workspace.
+// TestAResourcePlacementReachesNoClusterThatDoesNotAdmitItsNamespace plays a tenant who names a
+// Cluster of another tenant's workspace.
 func TestAResourcePlacementReachesNoClusterThatDoesNotAdmitItsNamespace(t *testing.T) {
 	f := newFixture(t)
 	shop := f.shop() // before the agent reports its namespaces, of which this is one
@@ -327,6 +329,6 @@ func TestWithoutThePolicyNobodyIsBelievedToBeAnAuthor(t *testing.T) {
 		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"muster/author":"system:admin"}}}`))))
 	f.check(n.as.Patch(context.Background(), rp,
 		client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"muster/author":%q}}}`, n.name))))
-	n.confirm(rp) // what was placed of the Secret while nobody's rights counted
+	n.confirm(rp) // the removal of the Secret, placed while no author's rights counted
 	n.untilHolds(rp, m.namespaceName(), "ConfigMap settings")
 }

@@ -89,7 +89,7 @@ func TestABindingShowsWhatAMemberHasUntilItIsDrained(t *testing.T) {
 	})
 	f.untilBound(m, placement.BindingBound, "1", boundWell)
 
-	// A forged one makes nobody have anything, and is left alone.
+	// A forged binding delivers nothing to any member, and the hub leaves it alone.
 	forged := &placement.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{
 		Name: "forged-" + f.workspace, Labels: map[string]string{placement.LabelParentCRP: crp.Name},
 	},

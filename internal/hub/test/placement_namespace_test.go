@@ -164,7 +164,7 @@ func TestACRPBringsTheNamespaceAndAnRPWhatIsInIt(t *testing.T) {
 	})
 	shop := f.shop()
 	rp := f.rp(shop)
-	f.untilRP(rp, "Scheduled", metav1.ConditionTrue, "it has no namespace "+shop) // nobody qualifies
+	f.untilRP(rp, "Scheduled", metav1.ConditionTrue, "it has no namespace "+shop) // no member qualifies
 	crp := f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop+", selectionScope: NamespaceOnly"))
 	f.untilSays(crp, "Available", metav1.ConditionTrue, "on all 1 members")
 	f.untilRP(rp, "Available", metav1.ConditionTrue, "on all 1 members")

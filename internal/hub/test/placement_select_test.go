@@ -21,8 +21,8 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// untilRefused waits until the selectors of a placement are refused for a reason, and checks
-// that nobody is picked.
+// untilRefused waits until the hub refuses the selectors of a placement for a reason, and checks
+// that the placement picks no member.
 func (f fixture) untilRefused(crp *placement.ClusterResourcePlacement, words string) {
 	f.t.Helper()
 	f.untilSays(crp, "ResourceSelected", metav1.ConditionFalse, words)
@@ -111,8 +111,8 @@ func TestSelectedResourcesAreListedInTheOrderInWhichTheyAreApplied(t *testing.T)
 	})
 }
 
-// TestWhatControllersOfTheHubMakeIsNotPlaced plays the controllers of Services, which the clusters
-// of tests do not run; that of StatefulSets does.
+// TestWhatControllersOfTheHubMakeIsNotPlaced plays the controllers of Services: the clusters of
+// tests do not run them. The clusters do run the controller of StatefulSets.
 func TestWhatControllersOfTheHubMakeIsNotPlaced(t *testing.T) {
 	f := newFixture(t)
 	f.joined("made", "env=prod")

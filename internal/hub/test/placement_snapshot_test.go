@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// snapshot makes one as a hub of KubeFleet does, or anybody else.
+// snapshot creates a snapshot in the way of KubeFleet's hub, or of any other client.
 func (f fixture) snapshot(kind, namespace, name string, set func(*unstructured.Unstructured)) *unstructured.Unstructured {
 	f.t.Helper()
 	o := &unstructured.Unstructured{}
@@ -33,7 +33,7 @@ func (f fixture) snapshot(kind, namespace, name string, set func(*unstructured.U
 
 const parentCRP = "kubernetes-fleet.io/parent-CRP"
 
-// TestTheHubsAccountTouchesNoSnapshotButLeftovers plays somebody with the hub's account.
+// TestTheHubsAccountTouchesNoSnapshotButLeftovers plays an attacker with the hub's account.
 func TestTheHubsAccountTouchesNoSnapshotButLeftovers(t *testing.T) {
 	f := newAlone(t, "")
 	ctx, hub := context.Background(), f.asHub()

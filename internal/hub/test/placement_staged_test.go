@@ -237,7 +237,8 @@ func TestARunBringsItsVersionWhateverIsSelectedMeanwhileAndGoesBack(t *testing.T
 	r.untilRun(old, "Initialized", "UpdateRunInitializedFailed",
 		"version 7 of ClusterResourcePlacement "+r.crp.Name+" is not kept; kept are 0, 1")
 
-	// As many versions are kept as asked for, and those of runs; all of them go with the placement.
+	// The hub keeps the requested number of versions, and the versions of runs. All versions go with
+	// the placement.
 	r.patch(r.crp, `{"spec":{"revisionHistoryLimit":1}}`)
 	r.untilVersions("0", "1")
 	r.set("3")

@@ -108,7 +108,7 @@ func TestABundleThatBreaksAPolicyDeliversNothingNew(t *testing.T) {
 	elsewhere.untilBundle("app", fleet.ConditionProcessed, corev1.ConditionTrue)
 }
 
-// warned says whether a Bundle has a Warning with a reason and a text.
+// warned returns an error unless a Bundle has a Warning with a reason and a text.
 func (f fixture) warned(bundle, reason, text string) error {
 	var events corev1.EventList
 	f.check(f.List(context.Background(), &events, client.InNamespace(f.workspace)))

@@ -22,8 +22,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// asHub returns a client that has nothing but a token of the hub's own account, as
-// somebody has who stole it.
+// asHub returns a client of an attacker who has stolen a token of the hub's own account. The client
+// has nothing else.
 func (f fixture) asHub() client.Client {
 	f.t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubServiceAccount}}
@@ -44,13 +44,13 @@ func (f fixture) denied(what string, attempt func() error) {
 	})
 }
 
-// power is what somebody with the hub's account tries, each attempt with all that makes it look
-// like the hub's own work.
+// power is an attacker with the hub's account. Each attempt looks as much like the hub's own work as
+// possible.
 type power struct {
 	fixture
 	hub client.Client
-	// bystander is a namespace of somebody who has nothing to do with the fleet, with an account, a
-	// Secret, a Role and a RoleBinding in it.
+	// bystander is the namespace of a tenant outside the fleet. It contains an account, a Secret, a
+	// Role and a RoleBinding.
 	bystander string
 }
 
@@ -77,7 +77,7 @@ func (f fixture) power() power {
 	return p
 }
 
-// meta looks like that of an object of the hub.
+// meta returns the metadata of an object that looks like the hub's.
 func (p power) meta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: namespace, Name: name, Labels: map[string]string{fleet.LabelManaged: "true"},
@@ -101,7 +101,7 @@ func (p power) issue(namespace, name string) {
 	})
 }
 
-// me is whom somebody with the hub's account would give rights to.
+// me returns the subject that an attacker with the hub's account would give rights to.
 func me(namespace string) []rbacv1.Subject {
 	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "app"}}
 }
@@ -121,7 +121,7 @@ func TestTheHubsAccountIssuesNoTokenOfSomebodyElse(t *testing.T) {
 	}))
 	p.issue("kube-system", "default")
 	p.issue(p.bystander, "app")
-	p.issue(p.bystander, "agent") // named like those of members
+	p.issue(p.bystander, "agent") // with the name of a member's account
 	p.issue(p.bystander, naming.MemberReconnectAccount)
 	p.issue(naming.SystemNamespace, naming.HubServiceAccount)
 

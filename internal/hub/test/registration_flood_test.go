@@ -31,7 +31,7 @@ func (f fixture) requestMany(values map[string]string, number int, spec func(int
 	all.Wait()
 }
 
-// requests returns those of a token, and how many there are for each reason.
+// requests returns the requests of a token, and their number for each reason.
 func (f fixture) requests(token string) ([]fleet.ClusterRegistration, map[string]int) {
 	f.t.Helper()
 	var list fleet.ClusterRegistrationList

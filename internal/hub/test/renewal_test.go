@@ -87,7 +87,7 @@ func TestTheHubRenewsACredentialAndNoticesACopyOfTheOlderOne(t *testing.T) {
 	f.untilReady(name, "Ready")
 }
 
-// cloned says whether a Cluster has the condition of that name.
+// cloned returns an error if a Cluster has the condition Cloned but should not, or the reverse.
 func (f fixture) cloned(name string, want bool) error {
 	var cluster fleet.Cluster
 	if err := f.get(&cluster, f.workspace, name); err != nil {
@@ -250,8 +250,8 @@ func TestATokenToComeBackWithIsWorthNothingWithoutTheKey(t *testing.T) {
 	}
 }
 
-// TestAnIdentityThatAnAdminDeletedDoesNotComeBackByItself: deleting the account ends the membership
-// until somebody gives the cluster a token.
+// TestAnIdentityThatAnAdminDeletedDoesNotComeBackByItself deletes the account. The membership ends
+// until a user gives the cluster a token.
 func TestAnIdentityThatAnAdminDeletedDoesNotComeBackByItself(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")

@@ -67,8 +67,8 @@ func TestAReportCannotSpeakForTheHub(t *testing.T) {
 	m.refusesRecord(claimed("example.com/long", metav1.ConditionTrue, strings.Repeat("x", 2049)))
 }
 
-// refusesRecord fails if the API server keeps a status of the MemberCluster with this
-// condition, whoever writes it.
+// refusesRecord fails if the API server keeps a status of the MemberCluster with this condition,
+// independent of the writer.
 func (r *registered) refusesRecord(condition metav1.Condition) {
 	r.t.Helper()
 	mc := r.record()

@@ -41,9 +41,10 @@ func crowded(t *testing.T) fixture {
 	return on
 }
 
-// TestARealAgentOfACrowdedMemberStaysWithinWhatTheHubTakes: what there is no room for is left out
-// and said to be, and the hub refuses nothing. Then somebody with the member's identity fills the
-// report beside the agent, on a hub whose definitions have no maxima yet, and the health is kept.
+// TestARealAgentOfACrowdedMemberStaysWithinWhatTheHubTakes checks that the agent leaves out entries
+// beyond the limits and reports that, and that the hub refuses nothing. Then an attacker with the
+// member's identity fills the report beside the agent. The hub's definitions have no maxima yet,
+// and the health is kept.
 func TestARealAgentOfACrowdedMemberStaysWithinWhatTheHubTakes(t *testing.T) {
 	f := newAlone(t, "")
 	on := crowded(t)

@@ -144,9 +144,9 @@ func (a *alarms) of(record string) string {
 	return a.raised[record]
 }
 
-// TestHubKilledUnderFiftyMembersRaisesNoFalseAlarm: while the hub is away nobody beats for longer
-// than a budget, as if the network was away too. Then all beat on but one, which the new hub finds
-// out by itself, after a budget that it has watched.
+// TestHubKilledUnderFiftyMembersRaisesNoFalseAlarm stops all heartbeats for longer than a budget
+// while the hub is away, as if the network was away too. Then all members but one send heartbeats
+// again. The new hub detects the lost member by itself, after watching it for a budget.
 func TestHubKilledUnderFiftyMembersRaisesNoFalseAlarm(t *testing.T) {
 	const budget = 30 * time.Second
 	f := newAlone(t, "")

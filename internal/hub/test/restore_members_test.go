@@ -29,7 +29,7 @@ func (e *elsewhere) again(token string) {
 	}))
 }
 
-// uidOf is that of the ConfigMap of a release, "" if there is none.
+// uidOf returns the UID of the ConfigMap of a release, or "" if there is none.
 func (e *elsewhere) uidOf(name string) string {
 	e.t.Helper()
 	var found corev1.ConfigMap
@@ -70,7 +70,7 @@ func TestMembersThatJoinedLeftAndGotBundlesSinceTheSnapshotLoseNothing(t *testin
 	f.check(f.Delete(context.Background(), left.record()))
 	left.untilGone()
 	before := []string{stays.uidOf(stays.workspace), stays.uidOf("later"), left.uidOf(left.workspace), joined.uidOf(joined.workspace)}
-	f.age(2000) // else the restored server may reach a version that was observed before anybody asks it for its own
+	f.age(2000) // otherwise the restored server may reach an observed version before any client requests its version
 
 	restore()
 	restored := time.Now()

@@ -66,9 +66,9 @@ func TestHubGoesOnAfterItsClusterWasRestoredFromAnOlderSnapshot(t *testing.T) {
 	}
 }
 
-// TestAMemberWhoseCredentialIsNewerThanARestoredHubKnowsStays restores a hub from a snapshot of
-// before a renewal. The hub issues a number again that the agent has already, and nobody may take
-// either agent or hub for a copy.
+// TestAMemberWhoseCredentialIsNewerThanARestoredHubKnowsStays restores a hub from a snapshot taken
+// before a renewal. The hub issues a number again that the agent already has. Neither the agent nor
+// the hub may be taken for a copy.
 func TestAMemberWhoseCredentialIsNewerThanARestoredHubKnowsStays(t *testing.T) {
 	f := newAlone(t, "")
 	_, values := f.token("new-token", "")
@@ -95,7 +95,7 @@ func TestAMemberWhoseCredentialIsNewerThanARestoredHubKnowsStays(t *testing.T) {
 	}
 	uses(1)
 	renewed := string(m.stored().Data["token"])
-	f.age(2000) // else the restored server may reach a version that was observed before anybody asks it for its own
+	f.age(2000) // otherwise the restored server may reach an observed version before any client requests its version
 	restore()
 	var restored fleet.Cluster
 	if f.check(f.get(&restored, f.workspace, name)); restored.Status.Credential != nil && restored.Status.Credential.Sequence > 0 {

@@ -73,8 +73,8 @@ func TestMemberWhoseAgentIsAwayIsMadeToLeaveAndJoinsAgainUnderItsName(t *testing
 	r.until("Healthy", metav1.ConditionTrue, "MemberClusterHealthy")
 }
 
-// TestMemberRecreatedWhileItsAgentIsAwayTakesItsAgentBack: the agent needs no new settings; its
-// token is that of the identity.
+// TestMemberRecreatedWhileItsAgentIsAwayTakesItsAgentBack gives the agent no new settings, because
+// its token belongs to the identity.
 func TestMemberRecreatedWhileItsAgentIsAwayTakesItsAgentBack(t *testing.T) {
 	f := newFixture(t)
 	r := f.register("recreated", every(10))
@@ -84,7 +84,7 @@ func TestMemberRecreatedWhileItsAgentIsAwayTakesItsAgentBack(t *testing.T) {
 	first := r.record()
 	r.check(r.Delete(context.Background(), &first))
 	r.until("Joined", metav1.ConditionTrue, "Leaving")
-	m.start() // the agent is asked only now, and answers
+	m.start() // only now the agent receives the request to leave, and answers
 	m.untilState(agent.Left, "this cluster has left the fleet")
 	m.stop()
 	r.untilGone()

@@ -186,8 +186,8 @@ func TestTheLabelOfAnotherManagerKeepsNoAccessWithoutTheFinalizer(t *testing.T) 
 	f.eventually("the namespace is gone", func() error { return gone(f.get(&corev1.Namespace{}, "", namespace)) })
 }
 
-// TestRevokedIsSaidOnlyWhenNothingIsLeft: somebody has taken the hub's label off a RoleBinding, so
-// that the hub does not delete it.
+// TestRevokedIsSaidOnlyWhenNothingIsLeft plays a user who has removed the hub's label from a
+// RoleBinding. The hub does not delete the RoleBinding then.
 func TestRevokedIsSaidOnlyWhenNothingIsLeft(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")

@@ -21,8 +21,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// TestRevokingWithdrawsWhatIsInFlight revokes Clusters whose answers nobody has read yet, and a
-// request that waits for approval. None of them counts any more when the revocation is taken back.
+// TestRevokingWithdrawsWhatIsInFlight revokes Clusters with unread answers, and a request that
+// waits for approval. None of them counts any more when access is restored.
 func TestRevokingWithdrawsWhatIsInFlight(t *testing.T) {
 	f := newFixture(t)
 	ctx := context.Background()
@@ -185,9 +185,8 @@ func TestARevokedClusterKeepsWhatWasDeliveredAndTakesItUpAgain(t *testing.T) {
 	unharmed("after it was taken back")
 }
 
-// TestATokenThatIsDeletedRefusesJoinsInFlight deletes a token while requests of it wait,
-// also those of agents that do not say which token they have. A new token of the same name
-// does not revive them.
+// TestATokenThatIsDeletedRefusesJoinsInFlight deletes a token while requests with it wait. Some
+// come from agents that do not name their token. A new token of the same name does not revive them.
 func TestATokenThatIsDeletedRefusesJoinsInFlight(t *testing.T) {
 	f := newFixture(t)
 	manual := fleet.ClusterRegistrationTokenSpec{Approval: fleet.ApprovalManual}

@@ -74,7 +74,7 @@ func (s *spy) events() []string {
 	return slices.Clone(s.seen)
 }
 
-// saw says whether the watch was sent an addition of an object.
+// saw returns an error unless the watch received the addition of an object.
 func (s *spy) saw(name string) error {
 	if !slices.Contains(s.events(), "ADDED "+name) {
 		return fmt.Errorf("it saw %v", s.events())

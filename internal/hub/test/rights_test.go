@@ -13,8 +13,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// TestRightsOfAClusterEditedByHandAreSetBack has somebody give the rights of a member
-// away, and widen them.
+// TestRightsOfAClusterEditedByHandAreSetBack gives the rights of a member to another user, and
+// widens them.
 func TestRightsOfAClusterEditedByHandAreSetBack(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")

@@ -130,7 +130,7 @@ func TestAStatusAloneApprovesNothing(t *testing.T) {
 	}
 }
 
-// TestASignedRequestCountsOnce plays somebody who may read requests and has a token of the same
+// TestASignedRequestCountsOnce plays an attacker who may read requests and has a token of the same
 // name.
 func TestASignedRequestCountsOnce(t *testing.T) {
 	f := newFixture(t)

@@ -90,9 +90,9 @@ func split(all []unstructured.Unstructured, ignored []string, workspaces ...stri
 	return outside, versions
 }
 
-// former are names that the records of earlier tests have in their objects, and those of
-// their workspaces. Their agents are silent, so that they change by themselves in the minutes
-// that a sweep takes.
+// former returns the names that the Clusters and MemberClusters of earlier tests have in their
+// objects, and the names of their workspaces. Their agents send no heartbeats, so these objects
+// change by themselves in the minutes of a sweep.
 func (f fixture) former(member string, workspaces ...string) (names []string) {
 	f.t.Helper()
 	var members clusterv1beta1.MemberClusterList

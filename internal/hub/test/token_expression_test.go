@@ -107,8 +107,8 @@ func TestAnExpressionThatIsWrongIsNamedByTheTokenAndGrantsNothing(t *testing.T) 
 		}
 	}
 
-	// A token that becomes wrong keeps its agents waiting, whoever approves them, until it is
-	// corrected.
+	// A token that becomes wrong keeps its agents waiting, even approved ones, until a user corrects
+	// it.
 	values := f.stampingToken("edited", fleet.ClusterRegistrationTokenSpec{Approval: fleet.ApprovalCEL, ApprovalExpression: "native"})
 	edit := func(text string) {
 		t.Helper()

@@ -99,8 +99,8 @@ func TestARotationWithoutAnOverlapEndsTheCredentialAtOnceAndAtMostTwoAreValid(t 
 	f.check(f.registers(fourth, "fourth"))
 }
 
-// TestARotationThatIsNotShownYetIsDoneOnce plays a hub that ended between the write of the values
-// and that of the status.
+// TestARotationThatIsNotShownYetIsDoneOnce plays a hub that ended after it wrote the values, and
+// before it wrote the status.
 func TestARotationThatIsNotShownYetIsDoneOnce(t *testing.T) {
 	f := newFixture(t)
 	token, first := f.token("twice", "240h")
