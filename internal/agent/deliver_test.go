@@ -18,7 +18,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
-// deployments are those of the member namespace, as an admin reaches them.
+// deployments returns a client for the BundleDeployments of the member namespace, with an
+// administrator's rights.
 func (h *testHub) deployments() *hubclient.Deployments {
 	h.t.Helper()
 	resource, err := kubeclient.Of[fleet.BundleDeployment, fleet.BundleDeploymentList](h.connection,

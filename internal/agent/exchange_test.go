@@ -114,7 +114,7 @@ func TestWhatTheHubIssuesTakesThePlaceOfTheUsersTokenAsLongAsItWorks(t *testing.
 	hub.untilUsed(agent, uid, 1)
 	hub.issue(agent, uid, 2, hub.token(hub.namespace, naming.MemberServiceAccount, time.Hour))
 	hub.untilUsed(agent, uid, 2)
-	member.give("garbage") // while a credential of the hub's works nobody looks at it
+	member.give("garbage") // the agent ignores the garbage while a credential of the hub's works
 	hub.issue(agent, uid, 3, hub.token(hub.namespace, naming.MemberServiceAccount, time.Hour))
 	hub.untilUsed(agent, uid, 3)
 	if sessions := strings.Count(agent.lines(), `"to"="Trying"`); sessions != 1 {

@@ -37,7 +37,7 @@ type testHub struct {
 	workspace  string
 	// account is the one behind the registration token, or the identity of a MemberCluster.
 	account string
-	// name is that of the report in the member namespace.
+	// name is the name of the report in the member namespace.
 	name, namespace string
 	// period of heartbeats, in seconds.
 	period int32
@@ -73,9 +73,9 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// makeNamespace creates a namespace that stays as long as the control plane. Kubernetes needs two
-// requests for each kind to delete a namespace, which are more than those of most tests. Only its
-// Secrets go with the test, because agents look for releases in all namespaces.
+// makeNamespace creates a namespace that stays as long as the control plane. To delete a namespace,
+// Kubernetes needs two requests for each kind, more than most tests send. Only its Secrets go with
+// the test, because agents look for releases in all namespaces.
 func makeNamespace(t *testing.T, kube kubernetes.Interface, prefix string) string {
 	t.Helper()
 	namespace, err := kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{

@@ -62,7 +62,7 @@ func (l *fakeLease) MarkWaiting(_ context.Context, waiter string, _ time.Time) e
 
 const period = 10 * time.Second
 
-// beats lets a claim beat once per period and says whether each attempt was a beat.
+// beats lets a Candidate try one heartbeat per period, and returns the outcome of each attempt.
 func beats(t *testing.T, c *Candidate, start time.Time, before ...func()) string {
 	t.Helper()
 	var outcome []string

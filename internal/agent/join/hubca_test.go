@@ -10,8 +10,8 @@ import (
 	"github.com/muster-fleet/muster/internal/hubclient"
 )
 
-// TestOnlyAnAgentThatTrustsNobodyElseNamesTheCAOfItsHub: else somebody in between may have shown a
-// certificate of another authority.
+// TestOnlyAnAgentThatTrustsNobodyElseNamesTheCAOfItsHub tries each TLS mode. With other trusted
+// CAs, an attacker in between may have shown a certificate of another authority.
 func TestOnlyAnAgentThatTrustsNobodyElseNamesTheCAOfItsHub(t *testing.T) {
 	ca, err := credential.ParseCA(localCA)
 	if err != nil {

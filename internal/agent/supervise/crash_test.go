@@ -36,7 +36,7 @@ func (f *fixture) suspected() (found protocol.Suspect) {
 	return found
 }
 
-// keeps says whether nothing was written into the statuses.
+// keepsStatuses fails the test if anything was written into the statuses.
 func (f *fixture) keepsStatuses() {
 	f.t.Helper()
 	select {
