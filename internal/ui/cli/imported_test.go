@@ -82,7 +82,7 @@ func TestAnImportedMemberOfAHubOfRancherFleetMovesAndGoesBack(t *testing.T) {
 
 	const there, back = "migrate --from rancher-fleet --context cli-imports cli-imported",
 		"migrate --from rancher-fleet --context cli-imports --back cli-imported"
-	// A ConfigMap of somebody else has the name of the agent's.
+	// A ConfigMap of another owner has the name of the agent's.
 	d.check(d.Create(ctx, config))
 	const moveTo = "move --context cli-imported --hub-context cli-imports -n never"
 	for _, line := range []string{there + " --dry-run", there, moveTo} {

@@ -20,9 +20,9 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// TestLeftoversOfRancherFleetAreRemovedAndNoNamesakes: one cluster is hub and member, and
-// has objects of Rancher Fleet, and of somebody else who gave them the names, or the labels,
-// of Rancher Fleet's.
+// TestLeftoversOfRancherFleetAreRemovedAndNoNamesakes uses one cluster as hub and member. The
+// cluster has objects of Rancher Fleet, and objects of another owner with the names or labels of
+// Rancher Fleet's.
 func TestLeftoversOfRancherFleetAreRemovedAndNoNamesakes(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -116,7 +116,7 @@ func TestLeftoversOfRancherFleetAreRemovedAndNoNamesakes(t *testing.T) {
 		t.Errorf("when nothing is left it says %s", said)
 	}
 
-	// Somebody makes an object of the same name between the look and the deletion.
+	// A user creates an object of the same name between the look and the deletion.
 	has(goes[4], "", agentRole, func(o client.Object) { o.SetResourceVersion(""); inSet(o, "default-fleet-agent-c-1", "", "", "") })
 	found, err := on.agentRightsOfRancher(ctx)
 	it.check(err)

@@ -123,7 +123,7 @@ func TestAHubIsRestoredOnAnotherCluster(t *testing.T) {
 	}
 	r.target.InstallHub(t)
 	r.admin.cacheDir = t.TempDir()
-	r.putIdentity(r.onto, 7) // that of the new hub, from its first start
+	r.putIdentity(r.onto, 7) // the identity of the new hub, from its first start
 	r.refusals()
 
 	out, said, err := r.admin.run(strings.Fields(r.command)...)

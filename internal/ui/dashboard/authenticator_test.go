@@ -120,7 +120,7 @@ func TestAStreamSaysNothingWhenWhatChangesIsNotShown(t *testing.T) {
 	if begun := <-read; begun != nothing {
 		t.Errorf("it begins with %q", begun)
 	}
-	s.cache.replace(tokens, nil) // wakes nobody who looks at the fleet
+	s.cache.replace(tokens, nil) // wakes no viewer of the fleet
 	s.cache.drop(bundles, "fleet/gone")
 	select {
 	case text := <-read:

@@ -46,7 +46,7 @@ func remembered() (*Server, *visitor) {
 	return s, all
 }
 
-// allow has a visitor have a right in all workspaces, of whom no API server is asked.
+// allow gives a visitor a right in all workspaces, without a request to an API server.
 func (v *visitor) allow(verb, resource string) {
 	for _, namespace := range []string{"", "fleet"} {
 		v.rights[authorizationv1.ResourceAttributes{Verb: verb, Group: groupOf(resource), Resource: resource, Namespace: namespace}] = true
@@ -92,8 +92,8 @@ func TestTenThousandMembersInTheBrowser(t *testing.T) {
 	b.Becomes("what is searched for", tiles, "10")
 }
 
-// TestAPageIsLoadedAgainIfAProblemEndsBeforeItIsLive would have it say for ever that it may
-// not be what is so now.
+// TestAPageIsLoadedAgainIfAProblemEndsBeforeItIsLive checks that the page loads again. Otherwise it
+// would warn for ever that it may be out of date.
 func TestAPageIsLoadedAgainIfAProblemEndsBeforeItIsLive(t *testing.T) {
 	ctx := context.Background()
 	s, all := remembered()

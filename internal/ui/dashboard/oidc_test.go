@@ -62,7 +62,7 @@ func newIssuer(t *testing.T) *issuer {
 
 func encoded(text []byte) string { return base64.RawURLEncoding.EncodeToString(text) }
 
-// token says who somebody is, for an audience (RFC 7519, signed as of RFC 7518, 3.4).
+// token returns a token that names a user, for an audience (RFC 7519, signed as of RFC 7518, 3.4).
 func (i *issuer) token(t *testing.T, user, group, audience string, life time.Duration) string {
 	t.Helper()
 	claims, err := json.Marshal(map[string]any{

@@ -81,7 +81,7 @@ func TestRubbishOfOneAddressKeepsNobodyFromSigningIn(t *testing.T) {
 		response, err := once.Do(request)
 		if err != nil {
 			t.Errorf("from %s: %v", from, err)
-			return http.StatusTooManyRequests // so that nobody waits for it
+			return http.StatusTooManyRequests // so that the test does not wait for it
 		}
 		defer response.Body.Close()
 		_, _ = io.Copy(io.Discard, response.Body) // only the status counts

@@ -21,7 +21,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard()) // which complains after half a minute if nobody sets one
+	ctrl.SetLogger(logr.Discard()) // controller-runtime complains after half a minute if the program sets no logger
 	os.Exit(testkube.Main(m))
 }
 
@@ -84,7 +84,7 @@ func (r rig) says(c *fleet.Cluster, reason, message string) {
 	r.check(r.Status().Update(ctx, c))
 }
 
-// owned serves a dashboard for an admin, and returns the address by which he enters.
+// owned serves a dashboard for an administrator, and returns the address to enter by.
 func (r rig) owned() string {
 	r.t.Helper()
 	s, err := NewOwned(r.t.Context(), Options{Config: r.Config})
@@ -92,7 +92,7 @@ func (r rig) owned() string {
 	return r.serve(s) + s.Entrance()
 }
 
-// shared serves one for whoever has a token.
+// shared serves a dashboard for all users with a token.
 func (r rig) shared() string {
 	r.t.Helper()
 	s, err := NewShared(r.t.Context(), Options{Config: r.Config})
@@ -169,7 +169,7 @@ func (r rig) ask(method, url, token, form string, headers ...string) answer {
 	return answer{response.StatusCode, string(text), response.Header}
 }
 
-// asking is a request that waits for somebody.
+// asking creates a registration request that waits for approval.
 func (r rig) asking(workspace string) *fleet.ClusterRegistration {
 	r.t.Helper()
 	request := &fleet.ClusterRegistration{

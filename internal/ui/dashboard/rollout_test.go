@@ -160,7 +160,7 @@ func TestWhatARealHubSaysOfARolloutIsUnderstood(t *testing.T) {
 		for reason, o := range recorded {
 			r := rolloutOf(kind, &o.Spec.Strategy, &o.Status)
 			if r == nil {
-				continue // nobody is picked
+				continue // the placement picks no member
 			}
 			shown++
 			count, all := 0, 0

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// jwt is a token that says when it ends, and is signed by nobody.
+// jwt returns a token with its end and without a valid signature.
 func jwt(subject string, ends time.Time) string {
 	return encoded([]byte(`{"alg":"none"}`)) + "." + encoded(fmt.Appendf(nil, `{"sub":%q,"exp":%d}`, subject, ends.Unix())) + ".x"
 }
@@ -42,7 +42,7 @@ func TestWhenATokenEnds(t *testing.T) {
 	}
 }
 
-// visitorsAt are those of a control plane, by a clock.
+// visitorsAt returns the visitors of a control plane, with a clock.
 func (r rig) visitorsAt(clock *clocktesting.FakePassiveClock) *visitors {
 	r.t.Helper()
 	calls, err := rest.HTTPClientFor(r.Config)
@@ -97,8 +97,9 @@ func TestVisitorsAreForgottenOneByOneAndAtTheEndOfTheirTokens(t *testing.T) {
 	}
 }
 
-// TestATokenThatHasEndedIsAskedAboutAtOnce would let somebody in for as long as an
-// answer is believed.
+// TestATokenThatHasEndedIsAskedAboutAtOnce checks that the dashboard does not trust an earlier
+// answer about an ended token. Otherwise it would admit the token's user for as long as it trusts
+// an answer.
 func TestATokenThatHasEndedIsAskedAboutAtOnce(t *testing.T) {
 	r := newRig(t)
 	now := time.Now()

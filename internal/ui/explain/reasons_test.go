@@ -122,8 +122,8 @@ func TestEveryReasonIsWritten(t *testing.T) {
 	}
 }
 
-// TestEveryReasonIsDeclaredOnce finds constants beside those of package reasons, and literals where
-// a reason is written.
+// TestEveryReasonIsDeclaredOnce finds constants of reasons outside package reasons, and literals in
+// the places that write a reason.
 func TestEveryReasonIsDeclaredOnce(t *testing.T) {
 	all := declared(t)
 	for _, f := range parse(t, internalDir, false) {

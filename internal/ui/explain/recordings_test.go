@@ -15,9 +15,9 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// recorded are objects that tests with a real hub, or a real agent, on localkube have produced;
-// CONTRIBUTING.md says how to record more. A file of testdata has those of a kind, by the reason
-// for which each was kept.
+// recorded returns objects produced by tests with a real hub, or a real agent, on localkube.
+// CONTRIBUTING.md describes how to record more. Each file of testdata has the objects of one kind,
+// by the reason for keeping them.
 func recorded(t *testing.T) map[string]map[string]client.Object {
 	t.Helper()
 	all := map[string]map[string]client.Object{}
@@ -92,18 +92,18 @@ func TestTheCauseIsFoundInWhatARealHubSaid(t *testing.T) {
 	}
 }
 
-// isEvidence says whether a finding names its object, and has the sentence with
-// which that tells of it.
+// isEvidence reports whether a finding names its object, and has the object's own message about the
+// reason.
 func isEvidence(f Finding, o client.Object) bool {
 	names := strings.HasSuffix(f.Object(), o.GetName()) && f.Namespace == o.GetNamespace()
-	if f.Reason == reasonNew { // nobody has said anything
+	if f.Reason == reasonNew { // no hub or agent has reported anything yet
 		return names
 	}
 	return names && f.Message != "" && !f.Since.IsZero()
 }
 
-// TestEachReasonIsOneThatARealHubSaid fails for a cause that no recording shows, unless it stands
-// among those that nobody can record cheaply.
+// TestEachReasonIsOneThatARealHubSaid fails for a cause without a recording, unless the variable
+// unrecorded lists it as too costly to record.
 func TestEachReasonIsOneThatARealHubSaid(t *testing.T) {
 	objects, listed := recorded(t), map[string]bool{}
 	for _, u := range unrecorded {
