@@ -26,8 +26,8 @@ var (
 	key = types.NamespacedName{Name: "web"}
 )
 
-// world is a ClusterResourcePlacement of one ConfigMap that members a and b may be picked for,
-// and that nobody has.
+// world returns a ClusterResourcePlacement of one ConfigMap. The placement may pick the members a
+// and b, and no member has the ConfigMap yet.
 func world(t *testing.T, change ...func(*observed)) observed {
 	t.Helper()
 	o := observed{

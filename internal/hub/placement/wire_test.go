@@ -112,7 +112,7 @@ func TestConditionsAreThoseThatKubeFleetsClientsCompare(t *testing.T) {
 	}
 }
 
-// saidOf lists the conditions of a placement, and then those of each of its members.
+// saidOf lists the conditions of a placement, and then the conditions of each of its members.
 func saidOf(kind string, status placement.PlacementStatus) []string {
 	list := func(conditions []metav1.Condition) string {
 		var all []string

@@ -213,7 +213,7 @@ func TestARolloutReachesAllWithinTheBudget(t *testing.T) {
 	}
 }
 
-// TestOthersAreReconciledWhenTheirDecisionChanges also covers that nobody else is.
+// TestOthersAreReconciledWhenTheirDecisionChanges also checks that no other agent is reconciled.
 func TestOthersAreReconciledWhenTheirDecisionChanges(t *testing.T) {
 	r := fleetOf(and(of(20, at(old, fresh)), map[string]agent{"a": at(fresh, fresh), "b": at(fresh, fresh, inFlight(time.Minute))}))
 	if got := len(r.admit(now)); got != 20 {

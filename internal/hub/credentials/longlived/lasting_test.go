@@ -29,7 +29,8 @@ type rig struct {
 	clock  *clocktesting.FakePassiveClock
 	most   time.Duration
 	issued int
-	// uid is the account's in each token; that of the account that asks if it is empty.
+	// uid is the account's UID in each token. If it is empty, the token has the UID of the requested
+	// account.
 	uid string
 }
 

@@ -30,7 +30,7 @@ func request(uid types.UID) *fleet.ClusterRegistration {
 	return &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", UID: uid}}
 }
 
-// accountOfRequest is that of a Cluster whose identity a request has.
+// accountOfRequest returns the account of a Cluster, created for the request with the UID.
 func accountOfRequest(cluster *fleet.Cluster, uid types.UID) *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: membernamespace.OfCluster(cluster).Namespace,
 		Name: naming.MemberServiceAccount, UID: "u",

@@ -25,8 +25,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testkube.Main(m)) }
 
-// TestOnlyAClusterThatTheHubMadeAndNobodyEverUsedExpires has a row per proof that
-// somebody wants the Cluster.
+// TestOnlyAClusterThatTheHubMadeAndNobodyEverUsedExpires has a row for each proof that a user or an
+// agent wants the Cluster.
 func TestOnlyAClusterThatTheHubMadeAndNobodyEverUsedExpires(t *testing.T) {
 	control := testkube.Start(t, "expire")
 	control.InstallCRDs(t)
@@ -40,7 +40,8 @@ func TestOnlyAClusterThatTheHubMadeAndNobodyEverUsedExpires(t *testing.T) {
 	as := func(who client.FieldOwner) client.Client { return client.WithFieldOwner(cl, string(who)) }
 	for _, c := range []struct {
 		name string
-		// before is what the hub makes, after what somebody does then.
+		// before changes the Cluster that the hub then creates. after changes the Cluster afterwards, as
+		// a user or an agent.
 		before func(*fleet.Cluster)
 		after  func(*fleet.Cluster)
 		early  bool

@@ -44,8 +44,7 @@ func (i *informers) renew(namespace string) {
 	}
 }
 
-// TestAStandbyKeepsNoBeats also renews more Leases than a subscriber that nobody
-// reads has room for.
+// TestAStandbyKeepsNoBeats also renews more Leases than an unread subscriber has room for.
 func TestAStandbyKeepsNoBeats(t *testing.T) {
 	leases := &informers{}
 	tracker, changes, _ := start()

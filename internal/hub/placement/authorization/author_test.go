@@ -44,7 +44,7 @@ func TestAnAuthorIsWhoTheAnnotationsName(t *testing.T) {
 	}
 }
 
-// asked is an API server that knows who may do what, and counts what it is asked.
+// asked returns an API server that allows these requests, and the list of the queries it receives.
 func asked(allowed map[string]bool, failure *error) (client.Client, *[]string) {
 	var questions []string
 	return interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{

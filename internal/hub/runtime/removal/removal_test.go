@@ -85,8 +85,8 @@ func TestANamespaceGoesOnlyWhenItsRecordIsGone(t *testing.T) {
 	}
 }
 
-// TestAWorkThatItsAgentRetainsIsMarkedBeforeItGoes: without the mark the agent would ask whether
-// somebody deleted it by mistake.
+// TestAWorkThatItsAgentRetainsIsMarkedBeforeItGoes checks the mark on a Work. Without the mark, the
+// agent would query whether a user deleted the Work by mistake.
 func TestAWorkThatItsAgentRetainsIsMarkedBeforeItGoes(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := placement.AddToScheme(scheme); err != nil {
