@@ -39,7 +39,7 @@ func TestWatchesEndWhileOneIsListedForTheFirstTime(t *testing.T) {
 				if want {
 					return errors.New("somebody has the lock")
 				}
-				return nil // whoever ends the watches has the lock
+				return nil // the goroutine that ends the watches has the lock
 			}
 			defer w.mu.Unlock()
 			if (w.ctx != nil) != want {

@@ -30,7 +30,7 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// uids are those of ConfigMaps downstream.
+// uids returns the UIDs of ConfigMaps downstream.
 func (r *rig) uids(names ...string) (all []types.UID) {
 	r.t.Helper()
 	for _, name := range names {
@@ -261,8 +261,8 @@ func (r *rig) removeAsHubsDo(d *fleet.BundleDeployment, recorded bool) {
 	r.check(r.kube.Delete(r.t.Context(), d))
 }
 
-// TestWhatTheHubDoesNotHaveIsNotRecordedAsRemoved: a hub outlives a restore of its API server, and
-// has in its cache a BundleDeployment that nobody has deleted.
+// TestWhatTheHubDoesNotHaveIsNotRecordedAsRemoved plays a hub that outlives a restore of its API
+// server. The hub's cache has a BundleDeployment that no client has deleted.
 func TestWhatTheHubDoesNotHaveIsNotRecordedAsRemoved(t *testing.T) {
 	r := newRig(t)
 	d := r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))

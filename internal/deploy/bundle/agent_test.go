@@ -30,8 +30,8 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 )
 
-// user is somebody with Helm's command on the agent's cluster. The deployer must not run meanwhile:
-// Helm has one field manager per program.
+// user runs Helm's command on the agent's cluster. The deployer must not run at the same time,
+// because Helm has one field manager per program.
 type user struct {
 	*rig
 	configuration *action.Configuration
@@ -239,7 +239,7 @@ func TestAUsersUpgradeIsAdoptedWhileTheDeployerLooksOn(t *testing.T) {
 	run := r.start()
 	r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
 	r.placeAgent(settings.Agent{}, nil)
-	settled := r.until("fleet-agent-web", fleet.StateNotReady) // nobody runs its pod here
+	settled := r.until("fleet-agent-web", fleet.StateNotReady) // no kubelet runs its pod here
 
 	last := u.revision()
 	next := *last
@@ -267,8 +267,8 @@ func TestAUsersUpgradeIsAdoptedWhileTheDeployerLooksOn(t *testing.T) {
 	r.until("fleet-agent-web", fleet.StateNotReady)
 }
 
-// TestTheAgentsOwnReleaseNeedsNoWatching lets the deployer end once the agent is well; nobody runs
-// its pod here, so it is made to need none.
+// TestTheAgentsOwnReleaseNeedsNoWatching lets the deployer end once the agent is well. No kubelet
+// runs the agent's pod here, so the test gives the agent a release without pods.
 func TestTheAgentsOwnReleaseNeedsNoWatching(t *testing.T) {
 	r := newRigAlone(t)
 	run := r.start()

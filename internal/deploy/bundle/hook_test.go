@@ -107,7 +107,8 @@ spec:
 	})
 	r.check(first.Process.Signal(syscall.SIGKILL))
 	<-first.exited
-	// Helm does not wait for what is paused, and would for the hook, which nobody completes again.
+	// Helm does not wait for paused objects. It would wait for the hook, but the test does not
+	// complete the hook again.
 	r.check(r.kube.Patch(t.Context(), applied, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"paused":true}}`))))
 	r.program(binary, r.cluster.Config.Host)
 	r.revision("2", "deployed")

@@ -159,7 +159,7 @@ func TestAMoveHandsOverWhatBothPlacesHave(t *testing.T) {
 		return found.UID
 	}
 	r.place("web", releaseName("one", r.target), all...)
-	r.until("web", fleet.StateNotReady) // nobody binds the claim
+	r.until("web", fleet.StateNotReady) // no controller binds the claim
 	secret := func() types.UID {
 		found := &corev1.Secret{}
 		r.check(r.kube.Get(t.Context(), client.ObjectKey{Namespace: r.target, Name: "password"}, found))

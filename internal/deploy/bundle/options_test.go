@@ -38,7 +38,7 @@ func (r *rig) untilGone(object client.Object) {
 	})
 }
 
-// revisions are those of a release that are kept, in any namespace of this rig.
+// revisions returns the number of kept revisions of a release, in all namespaces of this rig.
 func (r *rig) revisions(release string) int {
 	r.t.Helper()
 	histories := &corev1.SecretList{}

@@ -19,7 +19,7 @@ import (
 	contents "github.com/muster-fleet/muster/internal/delivery"
 )
 
-// uid is that of a ConfigMap, or "" if there is none.
+// uid returns the UID of a ConfigMap, or "" if there is none.
 func (r *rig) uid(namespace, name string) types.UID {
 	r.t.Helper()
 	found := &corev1.ConfigMap{}
@@ -28,8 +28,7 @@ func (r *rig) uid(namespace, name string) types.UID {
 	return found.UID
 }
 
-// helmInstall installs a release with one ConfigMap of its name, as somebody with
-// Helm's command does.
+// helmInstall installs a release with one ConfigMap of its name, as a user of Helm's command does.
 func (r *rig) helmInstall(name string) {
 	r.t.Helper()
 	u := r.user()
@@ -183,7 +182,7 @@ func TestAReleaseThatSomebodyElseTookOverIsNotMoved(t *testing.T) {
 	first := r.start()
 	r.deploy("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
 	first.stop()
-	// A user upgrades the release: from now on it is his.
+	// A user upgrades the release. From now on, the release belongs to the user.
 	u := r.userIn(r.target)
 	u.asHelm(func() error {
 		up := action.NewUpgrade(u.configuration)

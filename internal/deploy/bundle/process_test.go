@@ -88,7 +88,7 @@ func (r *rig) relay() (server string, shut func()) {
 			}
 			out, err := net.Dial("tcp", strings.TrimPrefix(r.cluster.Config.Host, "https://"))
 			if err != nil {
-				_ = in.Close() // whoever dialed sees that
+				_ = in.Close() // the client that dialed notices the close
 				continue
 			}
 			mu.Lock()
@@ -114,7 +114,8 @@ func TestProgramGoesOnAtAnotherAddressOfTheHub(t *testing.T) {
 	r := newRig(t)
 	first, shutFirst := r.relay()
 	second, _ := r.relay()
-	// a machine that is busy for seconds loses a shorter one, and nobody starts the program again here
+	// A machine that is busy for seconds loses a shorter lease, and the test does not start the
+	// program again.
 	p := r.program(testkube.Build(t, protocol.Program), first, "--lease-duration=45s")
 	r.deploy("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
 	p.order.Hub.Server = second

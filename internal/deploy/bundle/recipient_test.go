@@ -11,8 +11,8 @@ import (
 	contents "github.com/muster-fleet/muster/internal/delivery"
 )
 
-// TestABundleDeploymentOfAnotherMemberIsNotDeployed plays a hub that was talked into writing
-// somebody's BundleDeployment into this member's namespace.
+// TestABundleDeploymentOfAnotherMemberIsNotDeployed plays a hub that an attacker has tricked into
+// writing another member's BundleDeployment into this member's namespace.
 func TestABundleDeploymentOfAnotherMemberIsNotDeployed(t *testing.T) {
 	r := newRig(t)
 	made := r.place("web", fleet.BundleDeploymentOptions{},

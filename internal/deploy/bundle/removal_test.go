@@ -106,7 +106,7 @@ func TestABundleIsDividedWithoutLosingItsClaim(t *testing.T) {
 	run := r.start()
 	r.deploy("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
 	r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"), file("claim.yaml", claim), configMap("goes", "one"))
-	r.until("web", fleet.StateNotReady) // nobody binds the claim
+	r.until("web", fleet.StateNotReady) // no controller binds the claim
 	_, before := r.claimed()
 	r.place("data", fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{TakeOwnership: true}}, file("claim.yaml", claim))
 	r.until("data", fleet.StateNotReady)

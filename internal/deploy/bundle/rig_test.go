@@ -56,9 +56,9 @@ type rig struct {
 	server string
 	ca     []byte
 	pauses Pauses
-	// onlyAgent has the next deployer be that of a MemberCluster.
+	// onlyAgent makes the next deployer the deployer of a MemberCluster.
 	onlyAgent bool
-	// suspects are those of the next deployer.
+	// suspects are the suspects of the next deployer.
 	suspects []protocol.Suspect
 	// hookWait is how long an uninstall waits for a hook at a time.
 	hookWait time.Duration
@@ -176,9 +176,9 @@ func (r *rig) create(object client.Object) {
 	r.check(r.kube.Create(r.t.Context(), object))
 }
 
-// namespace creates a namespace that stays as long as the control plane. Kubernetes needs two
-// requests for each kind to delete a namespace, which are more than those of most tests. Only its
-// Secrets go with the test, because deployers list the releases of all namespaces.
+// namespace creates a namespace that stays as long as the control plane. To delete a namespace,
+// Kubernetes needs two requests for each kind, more than most tests send. Only its Secrets go with
+// the test, because deployers list the releases of all namespaces.
 func (r *rig) namespace(prefix string) string {
 	r.t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix}}

@@ -98,8 +98,8 @@ func TestEditedAndDeletedObjectsArePutBack(t *testing.T) {
 	}
 	r.check(r.Delete(context.Background(), was))
 	r.untilData("one", "a", "b")
-	// An AppliedWork that somebody deletes together with what it owns, as kubectl does, comes
-	// back with all of it.
+	// A user deletes the AppliedWork together with the objects that it owns, as kubectl does. It comes
+	// back with all of them.
 	r.check(r.Delete(context.Background(), r.owner(work), client.PropagationPolicy(metav1.DeletePropagationBackground)))
 	r.eventually("it is owned by another AppliedWork", func() error {
 		is, err := r.configMap("one")
@@ -135,7 +135,7 @@ func TestWhatAWorkNoLongerHasIsRemovedAndNothingElse(t *testing.T) {
 	r := newRig(t)
 	work := r.place("work", nil, configMap("one", "a: b"), configMap("two", "a: b"), configMap("three", "a: b"))
 	r.applied(work)
-	// Somebody makes this one his own.
+	// A user makes the ConfigMap three their own.
 	r.halt()
 	r.check(r.Delete(context.Background(), r.mustConfigMap("three")))
 	r.check(r.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "three"}}))

@@ -18,7 +18,7 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/applied"
 )
 
-// migrates is a Job that Kubernetes deletes when it has ended. Nobody runs Pods here.
+// migrates returns a Job that Kubernetes deletes when it has ended. The cluster runs no Pods.
 func migrates(command string) string {
 	return fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {name: migrate, namespace: fleet-member-NAME},
 		spec: {ttlSecondsAfterFinished: 60, template: {spec: {restartPolicy: Never, containers: [{name: c, image: i, command: [%s]}]}}}}`,
@@ -102,7 +102,7 @@ func TestAJobThatEndsAndPassesRunsOncePerContent(t *testing.T) {
 	r.place("work", nil, migrates("b"))
 	second := r.untilJob(first.UID)
 	r.applied(work)
-	r.pass() // somebody deletes it while it runs
+	r.pass() // a user deletes the Job while it runs
 	third := r.untilJob(second.UID)
 	r.end(batchv1.JobFailed)
 	r.stands(work, "b", "Failed", 3)

@@ -13,8 +13,8 @@ import (
 	"github.com/muster-fleet/muster/internal/delivery"
 )
 
-// TestAWorkOfAnotherMemberIsNotApplied plays a hub that was talked into writing somebody's Work
-// into this member's namespace.
+// TestAWorkOfAnotherMemberIsNotApplied plays a hub that an attacker has tricked into writing
+// another member's Work into this member's namespace.
 func TestAWorkOfAnotherMemberIsNotApplied(t *testing.T) {
 	r := newRig(t)
 	for _, other := range []string{"another", "clusters/" + r.name} {

@@ -41,9 +41,9 @@ func TestMain(m *testing.M) {
 
 var install sync.Map
 
-// rig is a member namespace on a real API server, which is hub and member at once, and an agent
-// with exactly the rights that it has in production: on the hub those of the Role that the hub
-// makes, on the member those of the chart.
+// rig is a member namespace on a real API server, which is hub and member at once. Its agent has
+// exactly its rights in production: on the hub the rights of the Role that the hub creates, on the
+// member the chart's.
 type rig struct {
 	client.Client
 	t       *testing.T
@@ -314,7 +314,7 @@ func (r *rig) untilData(name, field, value string) {
 	})
 }
 
-// edit does what somebody does with kubectl edit.
+// edit changes a ConfigMap as a user of kubectl edit does.
 func (r *rig) edit(name string, change func(*corev1.ConfigMap)) {
 	r.t.Helper()
 	r.eventually("editing "+name, func() error {
