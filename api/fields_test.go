@@ -197,8 +197,8 @@ const upstreamPlacement = `
 		status.placementStatuses[].applicableClusterResourceOverrides:array status.placementStatuses[].failedPlacements[].envelope:object
 		status.selectedResources[].envelope:object status.conditions:array`
 
-// upstreamOverride lists the fields that both kinds of overrides have, selected those of what they
-// select, by KubeFleet's API reference.
+// upstreamOverride lists the fields of both kinds of overrides, and selected lists the fields of
+// their selections, by KubeFleet's API reference.
 const (
 	upstreamOverride = `
 		spec.placement:object spec.placement.name:string spec.placement.scope:string spec.policy:object spec.policy.overrideRules:array

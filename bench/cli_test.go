@@ -21,10 +21,10 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// BenchmarkCommandLine: what a user waits for, and what it costs him, in a fleet of 10,000
-// Clusters. One of them is that of a real agent; the others are copies of it, made when the hub
-// has ended, so that they stay as they are. The ceiling is what reading the same pages takes
-// without looking at them.
+// BenchmarkCommandLine measures a user's wait and cost in a fleet of 10,000 Clusters. One of the
+// Clusters belongs to a real agent. The others are copies of it, created after the hub has ended,
+// so that they stay as they are. The ceiling is the time to read the same pages without looking at
+// them.
 func BenchmarkCommandLine(b *testing.B) {
 	const members = 10_000
 	r := newRig(b)

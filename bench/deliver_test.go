@@ -25,7 +25,7 @@ func BenchmarkDeliver(b *testing.B) {
 	r := newRig(b)
 	values, _ := r.token("new-token")
 	dir := r.programs()
-	// Nobody runs pods here, so the agent could not replace itself.
+	// The cluster runs no pods, so the agent could not replace itself.
 	r.check(r.Create(context.Background(), &fleet.Cluster{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: r.workspace, Name: naming.Cluster("deliver"), Labels: map[string]string{fleet.LabelNonManagedAgent: "true"},

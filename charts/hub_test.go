@@ -230,7 +230,7 @@ func TestNamespacedObjectsSayTheReleaseNamespace(t *testing.T) {
 	}
 }
 
-// sharedCRD is that of a kind which other cluster managers use too.
+// sharedCRD is the file of a CRD that other cluster managers use too.
 const sharedCRD = "multicluster.x-k8s.io_clusterprofiles.yaml"
 
 func TestCRDOfSomebodyElseIsNeitherTakenOverNorRemoved(t *testing.T) {

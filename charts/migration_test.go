@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// rancherValues are those of Rancher Fleet's chart fleet-agent.
+// rancherValues are the values of Rancher Fleet's chart fleet-agent.
 const rancherValues = `
 image: {os: "windows,linux", repository: rancher/fleet-agent, tag: v0.16.1}
 apiServerURL: https://hub:6443

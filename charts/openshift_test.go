@@ -81,7 +81,7 @@ func TestPodsRunUnderTheConstraintsThatOpenShiftHasForEverybody(t *testing.T) {
 				t.Errorf("chart %s, %s: %s", name, pod, why)
 			}
 		}
-		want := 2 // one, and that of the chart's test
+		want := 2 // one Pod, and the Pod of the chart's test
 		if name == "fleet" {
 			want++ // the program that reads repositories
 		}
@@ -95,8 +95,8 @@ func TestPodsRunUnderTheConstraintsThatOpenShiftHasForEverybody(t *testing.T) {
 	}
 }
 
-// The hub renders for clusters that it only has a kubeconfig of: what the chart could ask of the
-// cluster it asks of nobody.
+// TestTheAgentThatTheHubInstallsRunsThereToo renders the chart for a cluster with only its
+// kubeconfig, as the hub does. The chart cannot query the cluster then.
 func TestTheAgentThatTheHubInstallsRunsThereToo(t *testing.T) {
 	cluster := &fleet.Cluster{}
 	cluster.Namespace, cluster.Name = "clusters", "a"

@@ -75,7 +75,7 @@ func TestAnAgentThatTheHubLooksAfterIsUpgradedWithWhateverValuesItHas(t *testing
 	}
 }
 
-// digestOfToken is that of the token in valuesOfToken.
+// digestOfToken returns the digest of the token in valuesOfToken.
 func digestOfToken(t *testing.T) string {
 	t.Helper()
 	var values struct{ Token string }

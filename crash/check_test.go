@@ -74,9 +74,9 @@ func (w walk) owners(o unstructured.Unstructured) {
 	}
 }
 
-// rights says that a binding gives a role that is not there, or gives something to nobody, or that
-// a token is of nobody. What was there before the run, such as the roles of the chart, is not
-// looked for: names with the ID of the run are.
+// rights reports bindings of missing roles, bindings to missing accounts, and tokens of missing
+// accounts. It looks only for names with the ID of the run. Objects from before the run, such as
+// the roles of the chart, have other names.
 func (w walk) rights(o unstructured.Unstructured) {
 	missing := func(kind, namespace, name string) {
 		if _, there := w.byName[kind+" "+namespace+"/"+name]; !there && (runID.MatchString(name) || runID.MatchString(namespace)) {

@@ -193,8 +193,8 @@ func (in *run) settled() snapshot {
 	return last
 }
 
-// survives runs a scenario with a fault and waits until it ends as it should. It says whether
-// the point was reached.
+// survives runs a scenario with a fault and waits until it ends as it should. It reports whether
+// the scenario reached the point.
 func (r *rig) survives(t *testing.T, s scenario, at trial, want snapshot) (reached bool) {
 	in := r.begin(t)
 	s.prepare(in)

@@ -25,8 +25,8 @@ import (
 // agentDeployment is the name of the Deployment of the chart fleet-agent.
 const agentDeployment = "fleet-agent"
 
-// node plays the kubelet for the Pods of a run's agent: the member has no nodes, so that Kubernetes
-// makes these Pods, and nobody runs them.
+// node plays the kubelet for the Pods of a run's agent. The member has no nodes: Kubernetes creates
+// these Pods, but no kubelet runs them.
 type node struct {
 	// own is the member disguised as a cluster that no other run has, member the way of
 	// the programs to it.
@@ -57,8 +57,9 @@ func (in *run) newNode() {
 	}
 }
 
-// forgetAgent deletes the Cluster after the run: the hub would install its agent again, and keep
-// others waiting for it. The chart of agents is in one Content, which is then nobody's.
+// forgetAgent deletes the Cluster after the run. Otherwise the hub would install its agent again,
+// and keep others waiting for it. The chart of agents is in one Content, and no object refers to it
+// then.
 func (in *run) forgetAgent() {
 	in.node = nil
 	in.check(client.IgnoreNotFound(in.Delete(context.Background(), in.cluster())))

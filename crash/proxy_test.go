@@ -46,7 +46,7 @@ func (p point) String() string { return fmt.Sprintf("%s %s %d", p.program, p.cal
 // does not see the call.
 var faults = []string{"kill", "kill-after", "409", "429", "500", "503", "broken", "cut"}
 
-// applies says whether a fault makes sense at a point: nobody answers a read with a conflict.
+// applies reports whether a fault makes sense at a point. No server answers a read with a conflict.
 func applies(fault string, p point) bool {
 	return fault != "409" || !strings.HasPrefix(p.call, http.MethodGet)
 }

@@ -83,8 +83,8 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// atHub tells the agent's calls from those of its deployer, which goes by the same name there: only
-// that one reads what is to be deployed.
+// atHub distinguishes the agent's calls from the calls of its deployer, which has the same name
+// there. Only the deployer reads the objects to deploy.
 func atHub(r *http.Request) string {
 	metadata := strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadata")
 	for _, kind := range []string{"/bundledeployments", "/works", "/contents", "/secrets"} {
@@ -180,7 +180,7 @@ type run struct {
 func (r *rig) begin(t *testing.T) *run {
 	t.Helper()
 	r.runs++
-	r.programs[agent], r.programs[gitops] = nil, nil // those of earlier runs have ended with them
+	r.programs[agent], r.programs[gitops] = nil, nil // the programs of earlier runs have ended with them
 	in := &run{rig: r, t: t, Client: r.hub.Client(t), on: r.member.Client(t), id: fmt.Sprintf("crash-%04d", r.runs)}
 	in.configure(testkube.HubSettings)
 	in.known = in.rememberObjects()
@@ -246,8 +246,8 @@ func (in *run) startMemberAgent() {
 		"--hub-token-secret", in.agentNamespace()+"/"+secret)
 }
 
-// own says whether a call may be one of this run: it names no other run, and nothing
-// that was there before.
+// own reports whether a call may belong to this run. Such a call names no other run, and no object
+// from before the run.
 func (in *run) own(text string) bool {
 	for _, id := range runID.FindAllString(text, -1) {
 		if id != in.id {

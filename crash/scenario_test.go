@@ -145,8 +145,8 @@ func (in *run) joinAsMemberCluster() {
 	})
 }
 
-// clusterThatDelivers joins by token an agent that starts the deployer and is not managed: nobody
-// runs pods here, so it could not replace itself.
+// clusterThatDelivers joins, by token, an agent that starts the deployer and is not managed. The
+// cluster runs no pods, so the agent could not replace itself.
 func (in *run) clusterThatDelivers() {
 	in.t.Helper()
 	cluster := in.cluster()

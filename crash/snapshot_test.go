@@ -30,9 +30,9 @@ type plane struct {
 	objects []unstructured.Unstructured
 }
 
-// derived are kinds that nobody in the fleet writes. ReplicaSets and Pods are derived of the
-// agent's Deployment, which says how many there are and how they are: a ReplicaSet without Pods is
-// left of each change of it, of those that a killed program made again, too.
+// derived lists kinds that no program of the fleet writes. Kubernetes derives ReplicaSets and Pods
+// from the agent's Deployment, and the Deployment reports their number and state. Each change of
+// the Deployment leaves a ReplicaSet without Pods. A killed program may make a change again.
 var derived = []string{"Event", "Endpoints", "EndpointSlice", "ComponentStatus", "APIService", "IPAddress", "ReplicaSet", "Pod"}
 
 // kinds are what a control plane serves and lists, in one version each.
@@ -167,14 +167,14 @@ func (in *run) snapshot() (snapshot, []plane) {
 	return made, planes
 }
 
-// history says whether an object is the history of a release before the revision that is deployed:
-// one at which the deployer was killed is in it, too.
+// history reports whether an object is the history of a release before the deployed revision. The
+// history includes a revision whose deployer was killed.
 func history(o unstructured.Unstructured) bool {
 	labels := o.GetLabels()
 	return o.GetKind() == "Secret" && labels["owner"] == "helm" && labels["status"] != "deployed"
 }
 
-// differences are those of another end from this one.
+// differences returns the differences of another end from this one.
 func (s snapshot) differences(other snapshot) []string {
 	var found []string
 	for _, key := range slices.Sorted(maps.Keys(s)) {
@@ -197,7 +197,7 @@ type words struct {
 	id string
 	// live are the UIDs of all objects that there are, and their beginnings.
 	live map[string]bool
-	// past is whether a UID may be that of an object that is gone without that being a difference.
+	// past is true if the UID of a deleted object may appear without being a difference.
 	past bool
 	// generated are the names that the API server chose.
 	generated map[string]string
@@ -244,10 +244,10 @@ var counters = []string{
 }
 
 // late are fields that are counted or reported only every ten seconds, so that an undisturbed run
-// may have ended before: of registration tokens how often they were used, and of members which
-// namespaces they have, which here are those of all runs, besides, and by how much their clocks
-// seem to be off, which on one machine is how long a heartbeat took. A deployer writes the note of
-// compared objects in a release at most once a minute, and the next one at once.
+// may have ended before. Registration tokens count their uses. Members report their namespaces,
+// here the namespaces of all runs. Members also report the error of their clocks, on one machine
+// the time of a heartbeat. A deployer writes the note of compared objects in a release at most once
+// a minute, and the next one at once.
 var late = []string{"used", "registrations", "lastUsed", "namespaces", "clockSkewSeconds", "muster-compared"}
 
 // object is how an object is but for times and counters. Of a Secret the keys are told, because the

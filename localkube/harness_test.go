@@ -182,8 +182,8 @@ func (m *machine) await(what string, check func() error) {
 	}
 }
 
-// processes lists everything that belongs to the cluster, by the mark in the
-// environment; ended processes that nobody has reaped do not count.
+// processes lists all processes of the cluster, by the mark in the environment. Ended processes
+// that are not reaped yet do not count.
 func (u *up) processes() map[string]string {
 	u.m.t.Helper()
 	state := u.state()

@@ -71,8 +71,8 @@ func notRun(p *page) string {
 	return string(match[1])
 }
 
-// TestEveryCommandOfThePagesIsOne parses the commands of all pages without running them: those of
-// muster by its own flags and arguments.
+// TestEveryCommandOfThePagesIsOne parses the commands of all pages without running them. It parses
+// the commands of muster by muster's own flags and arguments.
 func TestEveryCommandOfThePagesIsOne(t *testing.T) {
 	s, err := load(checkout)
 	if err != nil {

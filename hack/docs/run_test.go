@@ -86,8 +86,8 @@ func TestTheCommandsOfThePagesWork(t *testing.T) {
 	}
 }
 
-// reader is somebody who has the programs, clusters, a directory with the charts, and variables
-// that the pages take for given.
+// reader has the programs, the clusters, a directory with the charts, and the variables that the
+// pages assume.
 type reader struct {
 	dir string
 	env []string

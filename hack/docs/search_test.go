@@ -10,7 +10,7 @@ import (
 	"github.com/muster-fleet/muster/internal/testbrowser"
 )
 
-// TestTheSearchFindsInAFolder searches in the site as somebody does who has opened its folder.
+// TestTheSearchFindsInAFolder searches in the site as a reader who has opened its folder.
 func TestTheSearchFindsInAFolder(t *testing.T) {
 	b := testbrowser.New(t)
 	b.Do(chromedp.Navigate("file://"+filepath.Join(made(t), "index.html")), chromedp.WaitVisible("#site-search"),

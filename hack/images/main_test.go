@@ -148,8 +148,8 @@ func readArchive(t *testing.T, path string) map[string]string {
 	}
 }
 
-// TestACopyOfAnIndexHasItsDigest: skopeo writes what it reads, with OCI's own types, and the
-// signature is that of the text before.
+// TestACopyOfAnIndexHasItsDigest copies an index like skopeo, which reads and writes it with OCI's
+// own types. The signature covers the text before the copy.
 func TestACopyOfAnIndexHasItsDigest(t *testing.T) {
 	_, index, _ := built(t)
 	text, err := index.RawManifest()

@@ -128,8 +128,8 @@ func TestAChartComesFromARepository(t *testing.T) {
 	}
 }
 
-// TestAChartFromHTTPSIsNotTakenFromPlainHTTP plays somebody on the way: a plain http server that
-// hands out another chart.
+// TestAChartFromHTTPSIsNotTakenFromPlainHTTP plays an attacker on the way: a plain HTTP server that
+// serves another chart.
 func TestAChartFromHTTPSIsNotTakenFromPlainHTTP(t *testing.T) {
 	forged, original := packed(t, "6.6.6"), packed(t, "1.0.0")
 	asked := 0

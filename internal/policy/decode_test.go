@@ -29,9 +29,9 @@ type decoding struct {
 	tried  int
 }
 
-// TestWhatTheAPIServerStoresCanBeRead tries values that each field's schema may permit. A
-// client lists whole kinds: of one object that it cannot decode, written by anybody, it reads
-// none of the others.
+// TestWhatTheAPIServerStoresCanBeRead tries values that each field's schema may permit. A client
+// lists whole kinds. One object that it cannot decode, from any writer, keeps it from reading the
+// others.
 func TestWhatTheAPIServerStoresCanBeRead(t *testing.T) {
 	files, err := crds.FS.ReadDir(".")
 	if err != nil {

@@ -32,9 +32,9 @@ type written struct {
 // request, and etcd stores at most 1.5 MiB.
 const freeForm = "an object of any shape: neither a schema nor an expression of an admission policy can measure it"
 
-// writtenByMembers are what agents write, those of Rancher Fleet and KubeFleet as well. Labels and
-// annotations are bounded by the API server alone (annotations together 256 KiB, the object 1.5
-// MiB); an agent may set them on a ClusterRegistration and on its Works.
+// writtenByMembers lists the parts that agents write, including the agents of Rancher Fleet and
+// KubeFleet. The API server alone bounds labels and annotations (annotations together 256 KiB, the
+// object 1.5 MiB). An agent may set them on a ClusterRegistration and on its Works.
 var writtenByMembers = []written{
 	{
 		kind: "InternalMemberCluster", path: "status",

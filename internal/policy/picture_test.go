@@ -10,8 +10,8 @@ import (
 )
 
 // TestThePictureIsTheTree compares the tree in ARCHITECTURE.md with the directories. The packages
-// of an area of the hub, and those of the programs on a member, are the ones after the colon; the
-// areas are all that internal/hub has.
+// of an area of the hub, and of the programs on a member, come after the colon. The areas are all
+// directories of internal/hub.
 func TestThePictureIsTheTree(t *testing.T) {
 	_, picture, _ := strings.Cut(string(read(t, "ARCHITECTURE.md")), "## The tree\n\n```\n")
 	picture, _, _ = strings.Cut(picture, "```")

@@ -35,7 +35,7 @@ func TestAgentDoesNotLinkHelm(t *testing.T) {
 	}
 }
 
-// within says whether a package is dir or below it.
+// within reports whether a package is dir or below it.
 func within(pkg, dir string) bool { return pkg == dir || strings.HasPrefix(pkg, dir+"/") }
 
 // deletions are the calls in a file that delete something through a client.
@@ -55,7 +55,7 @@ func deletions(f goFile) (all []*ast.CallExpr) {
 	return all
 }
 
-// isOf says whether a selector is of a package or variable of that name.
+// isOf reports whether a selector belongs to a package or variable of that name.
 func isOf(selector *ast.SelectorExpr, name string) bool {
 	of, isName := selector.X.(*ast.Ident)
 	return isName && of.Name == name
@@ -169,7 +169,7 @@ func TestEveryAPIFieldIsDocumented(t *testing.T) {
 	}
 }
 
-// saysSomething says whether a comment has a line that is not a marker.
+// saysSomething reports whether a comment has a line that is not a marker.
 func saysSomething(comment *ast.CommentGroup) bool {
 	if comment == nil {
 		return false

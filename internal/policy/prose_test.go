@@ -160,8 +160,8 @@ func withoutComments(page string) string {
 	return comment.ReplaceAllStringFunc(page, func(c string) string { return strings.Repeat("\n", strings.Count(c, "\n")) })
 }
 
-// markdownSentences lists the sentences of a page: those of paragraphs, headings, list items and
-// cells of tables, but not of code.
+// markdownSentences lists the sentences of a page: from paragraphs, headings, list items and cells
+// of tables, but not from code.
 func markdownSentences(page string) (all []sentence) {
 	page = withoutComments(page)
 	var paragraph []string
