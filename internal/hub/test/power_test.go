@@ -44,8 +44,8 @@ func (f fixture) denied(what string, attempt func() error) {
 	})
 }
 
-// power is an attacker with the hub's account. Each attempt looks as much like the hub's own work as
-// possible.
+// power is an attacker with the hub's account. Each attempt looks as much like the hub's own work
+// as possible.
 type power struct {
 	fixture
 	hub client.Client
