@@ -268,7 +268,7 @@ func TestThePolicyOfTheHubIsInstalledForItsAccount(t *testing.T) {
 		t.Fatal(err)
 	}
 	who := "request.userInfo.username == 'system:serviceaccount:{{ .Release.Namespace }}:" + naming.HubServiceAccount + "'"
-	if found := strings.Count(string(policy), who); found != 3 {
-		t.Errorf("%d policies are about the hub's account, want 3", found)
+	if found := strings.Count(string(policy), who); found != 4 {
+		t.Errorf("%d policies are about the hub's account, want 4", found)
 	}
 }
