@@ -186,16 +186,23 @@ func (f fixture) redefine() {
 		"memberclusters.cluster.kubernetes-fleet.io":              clusterv1beta1.GroupVersion.WithKind("MemberClusterList"),
 		"clusterresourceplacements.placement.kubernetes-fleet.io": placement.GroupVersion.WithKind("ClusterResourcePlacementList"),
 	} {
-		waiting := &unstructured.UnstructuredList{}
-		waiting.SetGroupVersionKind(kind)
-		f.check(f.List(context.Background(), waiting))
-		for i := range waiting.Items {
-			f.check(client.IgnoreNotFound(merge(f, &waiting.Items[i], `{"metadata":{"finalizers":null}}`)))
-		}
-		gone := func() error { return gone(f.get(definitionOf(definition), "", definition)) }
-		f.eventually("the definition "+definition+" is gone", gone)
+		f.letGo(definition, kind)
 	}
 	f.cluster.InstallCRDs(f.t)
+}
+
+// letGo takes the finalizers off all objects of a deleted definition, also of earlier tests, and
+// waits for the end of the definition.
+func (f fixture) letGo(definition string, kind schema.GroupVersionKind) {
+	waiting := &unstructured.UnstructuredList{}
+	waiting.SetGroupVersionKind(kind)
+	f.check(f.List(context.Background(), waiting))
+	for i := range waiting.Items {
+		f.check(client.IgnoreNotFound(merge(f, &waiting.Items[i], `{"metadata":{"finalizers":null}}`)))
+	}
+	f.eventually("the definition "+definition+" is gone", func() error {
+		return gone(f.get(definitionOf(definition), "", definition))
+	})
 }
 
 func TestBundleDeploymentDeletedByHandIsBackAtOnce(t *testing.T) {

@@ -112,14 +112,14 @@ func TestClustersThatGoWithTheirDefinitionStayInPlacementDecisions(t *testing.T)
 		Spec: fleet.ClusterGroupSpec{Selector: &metav1.LabelSelector{}}}
 	f.check(f.Create(ctx, group))
 	before := f.decided(f.workspace, "clustergroup-every-0", f.workspace+".a")
-	cluster, definition := &fleet.Cluster{}, f.undefine("clusters.fleet.cattle.io")
+	const clusters = "clusters.fleet.cattle.io"
+	f.undefine(clusters)
 	t.Cleanup(func() {
 		f.hub.Kill()
-		f.check(client.IgnoreNotFound(f.get(cluster, f.workspace, "a")))
-		f.check(client.IgnoreNotFound(merge(f, cluster, `{"metadata":{"finalizers":null}}`)))
-		f.eventually("the definition is gone", func() error { return gone(f.get(definition, "", definition.GetName())) })
+		f.letGo(clusters, fleet.GroupVersion.WithKind("ClusterList"))
 		f.cluster.InstallCRDs(t)
 	})
+	cluster := &fleet.Cluster{}
 	f.eventually("the Cluster goes with its definition", func() error {
 		if err := f.get(cluster, f.workspace, "a"); err != nil || cluster.DeletionTimestamp == nil {
 			return fmt.Errorf("it is there: %v", err)

@@ -29,6 +29,9 @@ const byOwner = "owner"
 // maxWaiting bounds the changes that wait for a controller.
 const maxWaiting = 1024
 
+// startsWithin is the usual time to start and fill the cache.
+const startsWithin = time.Second
+
 // Publisher writes PlacementDecisions. Nil publishes nothing.
 type Publisher struct {
 	controller.Deps
@@ -83,6 +86,9 @@ func (p *Publisher) begin(ctx context.Context, on bool) (begun bool, wait time.D
 	if err != nil {
 		return false, 0, err
 	}
+	starting, cancel := context.WithTimeout(ctx, startsWithin)
+	defer cancel()
+	made.WaitForCacheSync(starting) // a read before it fails, and the controller repeats it
 	p.cache = made
 	return true, 0, nil
 }
