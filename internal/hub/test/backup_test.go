@@ -122,32 +122,6 @@ func (f fixture) deletions(namespaces ...string) (deleted func() []string) {
 	}
 }
 
-// newRestorable is newAlone on a control plane without the placements, overrides and envelopes of
-// earlier tests. A restore creates them in the name of their authors, who have no rights elsewhere.
-func newRestorable(t *testing.T, settings string) fixture {
-	t.Helper()
-	f, ctx := newAlone(t, settings), context.Background()
-	for _, kind := range []string{
-		"ClusterResourcePlacement", "ResourcePlacement", "ClusterResourceOverride", "ResourceOverride",
-		"ClusterResourceEnvelope", "ResourceEnvelope",
-	} {
-		left := &metav1.PartialObjectMetadataList{}
-		left.SetGroupVersionKind(placement.GroupVersion.WithKind(kind + "List"))
-		f.eventually("no "+kind+" is left", func() error {
-			if err := f.List(ctx, left); err != nil || len(left.Items) == 0 {
-				return err
-			}
-			for i := range left.Items {
-				if err := client.IgnoreNotFound(f.Delete(ctx, &left.Items[i])); err != nil {
-					return err
-				}
-			}
-			return fmt.Errorf("%d are left, such as %s", len(left.Items), client.ObjectKeyFromObject(&left.Items[0]))
-		})
-	}
-	return f
-}
-
 // TestAHubIsRestoredFromABackupAndNoMemberLosesAnything loses a hub with its cluster, and restores
 // it on an empty one. The new cluster signs other tokens and gives other UIDs to all objects. What
 // the placements select is not there at first.

@@ -189,13 +189,29 @@ var alone = make(chan string, 2)
 func newAlone(t *testing.T, settings string, flags ...string) fixture {
 	t.Helper()
 	t.Parallel()
+	return newProcess(t, testkube.Start(t, turnAlone(t)), settings, append([]string{"--leader-elect=false"}, flags...)...)
+}
+
+// newRestorable is newAlone on a new control plane. A restore creates all objects of a backup, with
+// the rights of their authors, and would fail on what earlier tests have left.
+func newRestorable(t *testing.T, settings string) fixture {
+	t.Helper()
+	t.Parallel()
+	name := turnAlone(t)
+	testkube.Discard(name)
+	return newProcess(t, testkube.Start(t, name), settings, "--leader-elect=false")
+}
+
+// turnAlone waits for a turn on a control plane for one test at a time, and returns its name.
+func turnAlone(t *testing.T) (name string) {
+	t.Helper()
 	began := time.Now()
-	name := <-alone
+	name = <-alone
 	t.Cleanup(func() { alone <- name })
 	testkube.Waited(t, began)
 	t.Cleanup(func() { discardCrowded(t, name) })
 	t.Cleanup(func() { removeLocal(t, name) })
-	return newProcess(t, testkube.Start(t, name), settings, append([]string{"--leader-elect=false"}, flags...)...)
+	return name
 }
 
 // removeLocal removes the Clusters for the hub itself, after their hub has ended. The hub of the
