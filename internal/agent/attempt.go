@@ -145,7 +145,7 @@ func (o observation) former(next hubclient.Credential) *hubclient.Credential {
 	case replaced.Server == next.Server && replaced.Record() == next.Record():
 		return replaced.Former
 	case o.trial.version == o.credential.version && (o.trial.left || o.trial.result != accepted && o.trial.result != unreachable):
-		return nil // the hub refuses it
+		return nil // its hub refuses it, or the cluster has left
 	}
 	replaced.Former = nil
 	return &replaced

@@ -54,7 +54,7 @@ func (a *Agent) resumeLeaving(ctx context.Context, to *hubclient.Session) {
 		}
 		from, err := a.reach(ctx, former, trust)
 		if err != nil {
-			logUnknown(d.logger(former.Record(), former.Server), err.Error())
+			logUnknown(ctx, d.logger(former.Record(), former.Server), err.Error())
 			d.end(ctx)
 			return
 		}
@@ -91,7 +91,12 @@ func (a *Agent) reach(ctx context.Context, former hubclient.Credential, trust hu
 	}
 }
 
-func logUnknown(log logr.Logger, reason string) {
+// logUnknown logs a departure that the hub does not know. At the end of the process, the next one
+// still tries.
+func logUnknown(ctx context.Context, log logr.Logger, reason string) {
+	if ctx.Err() != nil {
+		return
+	}
 	log.Info("The hub does not know that this cluster has left: delete its Cluster or MemberCluster there", "reason", reason)
 }
 
@@ -147,6 +152,7 @@ func (d *departure) session(from *hubclient.Session, last *clusterv1beta1.Intern
 	return s
 }
 
+// leave tells the former hub about the departure, or about the term of its successor.
 func (d *departure) leave(ctx context.Context, s *session, last *clusterv1beta1.InternalMemberCluster) {
 	if d.succeeds(last) {
 		d.tellFormer(ctx, s.hub, d.report.Spec.HubTerm)
@@ -158,7 +164,7 @@ func (d *departure) leave(ctx context.Context, s *session, last *clusterv1beta1.
 	}
 	s.log.Info("Leaving the previous membership", "leavePolicy", s.leavePolicy())
 	if problem := s.leave(logr.NewContext(ctx, s.log)); problem != "" {
-		logUnknown(s.log, problem)
+		logUnknown(ctx, s.log, problem)
 		return
 	}
 	s.log.Info("Left the previous membership")

@@ -20,7 +20,7 @@ import (
 // Clusters. The client has no other rights.
 func (f fixture) author() client.Client {
 	f.t.Helper()
-	author, _ := f.somebody(f.workspace, "author",
+	author, _ := f.userWith(f.workspace, "author",
 		rbacv1.PolicyRule{APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"bundles"}, Verbs: []string{"*"}},
 		rbacv1.PolicyRule{APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusters"}, Verbs: []string{"get", "list"}})
 	return author

@@ -88,7 +88,7 @@ func TestNothingIsDeliveredToAMemberBeforeSomebodyApprovesIt(t *testing.T) {
 	rules := func(verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusters"}, Verbs: verbs}
 	}
-	tenant, _ := f.somebody(f.workspace, "tenant", rules("get", "create", "update", "patch"))
+	tenant, _ := f.userWith(f.workspace, "tenant", rules("get", "create", "update", "patch"))
 	for who, by := range map[string]client.Client{"a holder": f.as(values["token"]), "the member": f.as(bearer), "a tenant": tenant} {
 		f.eventually(who+" may not approve", func() error {
 			if err := approveCluster(by, record, "true"); !apierrors.IsForbidden(err) {
@@ -112,7 +112,7 @@ func TestNothingIsDeliveredToAMemberBeforeSomebodyApprovesIt(t *testing.T) {
 	f.nothingDelivered(legacy.answer["deploymentNamespace"])
 	f.nothingDelivered(namespace)
 
-	approver, _ := f.somebody(f.workspace, "approver", rules("get", "patch", "approve"))
+	approver, _ := f.userWith(f.workspace, "approver", rules("get", "patch", "approve"))
 	f.eventually("an approver approves", func() error { return approveCluster(approver, record, "true") })
 	f.eventually("all is delivered", func() error {
 		for _, bundle := range []string{"app", "later"} {

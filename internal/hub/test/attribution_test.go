@@ -39,7 +39,7 @@ func TestATenantCannotMakeARequestInTheNameOfSomebodyElse(t *testing.T) {
 	var open fleet.ClusterRegistrationToken
 	f.check(f.get(&open, f.workspace, "open"))
 	account := "system:serviceaccount:" + f.workspace + ":" + naming.TokenServiceAccount("open", string(open.UID))
-	tenant, _ := f.somebody(f.workspace, "tenant", rbacv1.PolicyRule{
+	tenant, _ := f.userWith(f.workspace, "tenant", rbacv1.PolicyRule{
 		APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusterregistrations"},
 		Verbs: []string{"get", "create", "update", "patch"}})
 	made := func(change func(*fleet.ClusterRegistration)) (*fleet.ClusterRegistration, error) {

@@ -23,7 +23,7 @@ import (
 func (f fixture) editor(name string) (client.Client, string) {
 	f.t.Helper()
 	verbs := []string{"get", "list", "create", "update", "patch"}
-	as, _ := f.somebody(f.workspace, name, rbacv1.PolicyRule{
+	as, _ := f.userWith(f.workspace, name, rbacv1.PolicyRule{
 		APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusters"}, Verbs: verbs,
 	})
 	user, role := "system:serviceaccount:"+f.workspace+":"+name, metav1.ObjectMeta{Name: f.workspace + "-" + name}

@@ -97,7 +97,7 @@ func TestWhoTookAClusterOverStandsInTheAudit(t *testing.T) {
 	rules := rbacv1.PolicyRule{
 		APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusterregistrations"}, Verbs: []string{"get", "patch", "approve"},
 	}
-	approver, _ := f.somebody(f.workspace, "approver", rules)
+	approver, _ := f.userWith(f.workspace, "approver", rules)
 	f.eventually("an approver approves", func() error { return f.decide(approver, &second, "true") })
 	f.untilState(&second, fleet.RegistrationGranted, "Granted")
 	if diff := cmp.Diff([]string{"Approved", "Displaced", "Granted"}, f.auditedFor(&second)); diff != "" {
@@ -175,8 +175,8 @@ func TestNobodyApprovesInAnothersName(t *testing.T) {
 	of := func(verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusterregistrations"}, Verbs: verbs}
 	}
-	approver, _ := f.somebody(f.workspace, "approver", of("get", "patch", "approve"))
-	editor, _ := f.somebody(f.workspace, "editor", of("get", "patch"))
+	approver, _ := f.userWith(f.workspace, "approver", of("get", "patch", "approve"))
+	editor, _ := f.userWith(f.workspace, "editor", of("get", "patch"))
 	f.eventually("the editor may edit", func() error {
 		return merge(editor, r.DeepCopy(), `{"metadata":{"annotations":{"note":"x"}}}`, client.DryRunAll)
 	})
@@ -225,7 +225,7 @@ func TestNobodyButTheHubWritesTheAudit(t *testing.T) {
 		t.Fatalf("there are %d entries", len(list.Items))
 	}
 	entry := &list.Items[0]
-	tenant, _ := f.somebody(f.workspace, "tenant", rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
+	tenant, _ := f.userWith(f.workspace, "tenant", rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
 	f.eventually("a tenant reads it", func() error { return tenant.Get(ctx, client.ObjectKeyFromObject(entry), entry.DeepCopy()) })
 	bearer, _ := agent.credential()
 	forged := &muster.AuditEntry{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "forged"}, Spec: *entry.Spec.DeepCopy()}

@@ -21,9 +21,9 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// somebody returns a client of a ServiceAccount with the given rules in its namespace and no other
-// rights.
-func (f fixture) somebody(namespace, name string, rules ...rbacv1.PolicyRule) (client.Client, *rbacv1.Role) {
+// userWith returns a client of a new ServiceAccount, and its Role. The ServiceAccount has only the
+// given rules, in its own namespace.
+func (f fixture) userWith(namespace, name string, rules ...rbacv1.PolicyRule) (client.Client, *rbacv1.Role) {
 	f.t.Helper()
 	ctx, meta := context.Background(), metav1.ObjectMeta{Namespace: namespace, Name: name}
 	account, role := &corev1.ServiceAccount{ObjectMeta: meta}, &rbacv1.Role{ObjectMeta: meta, Rules: rules}

@@ -65,7 +65,7 @@ func TestACordonedMemberClusterKeepsItsPlacementsAndGetsNoNewOnes(t *testing.T) 
 func TestATenantMovesNoCordonOfAnAdministrator(t *testing.T) {
 	f := newFixture(t)
 	a := f.place("a", nil)
-	tenant, role := f.somebody(f.workspace, "tenant", rbacv1.PolicyRule{
+	tenant, role := f.userWith(f.workspace, "tenant", rbacv1.PolicyRule{
 		APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusters"}, Verbs: []string{"get", "create", "update", "patch"},
 	})
 	record := f.clusterRecord(a.name)

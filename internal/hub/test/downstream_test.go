@@ -146,7 +146,7 @@ func TestWhoNamesASecretMustBeAllowedToReadIt(t *testing.T) {
 	_, values := f.token("new-token", "")
 	legacy, other := f.legacyJoin(values, "edge"), f.place("other", nil)
 	f.secret("pull", "one")
-	author, role := f.somebody(f.workspace, "author", rbacv1.PolicyRule{
+	author, role := f.userWith(f.workspace, "author", rbacv1.PolicyRule{
 		APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"bundles"}, Verbs: []string{"*"},
 	})
 	bundle := func(name string) *fleet.Bundle {

@@ -165,7 +165,7 @@ func TestNothingGoesWhateverFails(t *testing.T) {
 	ctx := context.Background()
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
-	tenant, _ := f.somebody("default", "author-"+f.workspace)
+	tenant, _ := f.userWith("default", "author-"+f.workspace)
 	author := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "author-" + f.workspace}, RoleRef: rbacv1.RoleRef{
 		APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin",
 	},

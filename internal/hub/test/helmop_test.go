@@ -265,7 +265,7 @@ func TestACommitOrAHelmOpHasNothingCopiedThatItsAuthorMayNotRead(t *testing.T) {
 	p := f.place("c1", nil)
 	f.login()
 	f.secret("pull", "one")
-	author, role := f.somebody(f.workspace, "author", rbacv1.PolicyRule{
+	author, role := f.userWith(f.workspace, "author", rbacv1.PolicyRule{
 		APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"helmops", "policies"}, Verbs: []string{"*"},
 	})
 	server := newChartServer(t, "1.0.0")

@@ -157,7 +157,7 @@ func TestATenantGetsNoTokenByASecretThatTokensAreBoundTo(t *testing.T) {
 	token, values := f.token("new-token", "")
 	claims, err := credential.ReadClaims(values["token"])
 	f.check(err)
-	tenant, _ := f.somebody(f.workspace, "tenant", rbacv1.PolicyRule{
+	tenant, _ := f.userWith(f.workspace, "tenant", rbacv1.PolicyRule{
 		APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"},
 	})
 	squatted := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: claims.Secret}, Type: fleet.SecretTypeLastingToken}

@@ -196,7 +196,7 @@ func TestMembersWithoutHeartbeatsAreTaintedAndThenRemoved(t *testing.T) {
 // member.
 func (f fixture) othersCannotChange(cluster *fleet.Cluster, namespace string, other *registered) {
 	f.t.Helper()
-	tenant, _ := f.somebody(f.workspace, "tenant", rbacv1.PolicyRule{
+	tenant, _ := f.userWith(f.workspace, "tenant", rbacv1.PolicyRule{
 		APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusters"},
 		Verbs: []string{"get", "create", "update", "patch", "cordon", "protect", "quarantine"},
 	})

@@ -22,7 +22,7 @@ import (
 // workspace and none elsewhere.
 func (f fixture) tenant() client.Client {
 	f.t.Helper()
-	tenant, _ := f.somebody(f.workspace, "tenant",
+	tenant, _ := f.userWith(f.workspace, "tenant",
 		rbacv1.PolicyRule{APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"*"}, Verbs: []string{"*"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"}})
 	f.eventually("the tenant has his rights", func() error {

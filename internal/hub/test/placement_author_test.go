@@ -34,7 +34,7 @@ type placer struct {
 
 func (f fixture) placer(namespace string) *placer {
 	f.t.Helper()
-	as, role := f.somebody(namespace, "tenant",
+	as, role := f.userWith(namespace, "tenant",
 		rbacv1.PolicyRule{
 			APIGroups: []string{placement.GroupVersion.Group}, Resources: []string{"resourceplacements", "resourceplacements/status"},
 			Verbs: []string{"*"},

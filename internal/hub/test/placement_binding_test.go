@@ -141,7 +141,7 @@ policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecu
 	if b.Spec.TargetCluster != m.name || b.Spec.State != placement.BindingBound || b.Spec.ResourceSnapshotName != "settings-0-snapshot" {
 		t.Errorf("it is %+v", b.Spec)
 	}
-	tenant, _ := f.somebody(shop, "tenant", rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
+	tenant, _ := f.userWith(shop, "tenant", rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
 	f.eventually("a tenant reads it", func() error { return tenant.Get(ctx, client.ObjectKeyFromObject(b), b.DeepCopy()) })
 	forged := &placement.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "forged"}, Spec: b.Spec}
 	f.denied("to create one", func() error { return tenant.Create(ctx, forged.DeepCopy()) })

@@ -29,7 +29,7 @@ type overrider struct {
 // overrider returns a tenant with further rights.
 func (f fixture) overrider(namespace string, further ...rbacv1.PolicyRule) *overrider {
 	f.t.Helper()
-	as, role := f.somebody(namespace, "tenant", append([]rbacv1.PolicyRule{
+	as, role := f.userWith(namespace, "tenant", append([]rbacv1.PolicyRule{
 		{APIGroups: []string{placement.GroupVersion.Group}, Resources: []string{"resourceoverrides", "resourceenvelopes"}, Verbs: []string{"*"}},
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "create", "update"}},
 		{APIGroups: []string{""}, Resources: []string{"resourcequotas"}, Verbs: []string{"get", "list"}},
@@ -212,7 +212,7 @@ func TestOnlyTheUserOfARequestBecomesTheAuthorOfAnOverrideOrAnEnvelope(t *testin
 	f := newFixture(t)
 	shop := f.shop()
 	all := rbacv1.PolicyRule{APIGroups: []string{placement.GroupVersion.Group}, Resources: []string{"*"}, Verbs: []string{"*"}}
-	as, _ := f.somebody(shop, "tenant", all)
+	as, _ := f.userWith(shop, "tenant", all)
 	clusterwide := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "overrides-" + shop}, Subjects: []rbacv1.Subject{{
 		Kind: "ServiceAccount", Namespace: shop, Name: "tenant",
 	}},

@@ -94,7 +94,7 @@ func TestATenantForgesNoSnapshot(t *testing.T) {
 	ctx := context.Background()
 	theirs{f}.scopedKind(apiextensionsv1.NamespaceScoped, "ResourceSnapshot", "resourcesnapshots")
 	theirs{f}.scopedKind(apiextensionsv1.NamespaceScoped, "SchedulingPolicySnapshot", "schedulingpolicysnapshots")
-	tenant, _ := f.somebody(f.workspace, "tenant", rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
+	tenant, _ := f.userWith(f.workspace, "tenant", rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
 	for _, kind := range []string{"ResourceSnapshot", "SchedulingPolicySnapshot"} {
 		real := f.snapshot(kind, f.workspace, "app-0-snapshot", func(o *unstructured.Unstructured) {
 			o.SetLabels(map[string]string{parentCRP: "app", "kubernetes-fleet.io/is-latest-snapshot": "true"})

@@ -380,7 +380,7 @@ stages:
 - {name: canary, labelSelector: {matchLabels: {env: canary}}, afterStageTasks: [{type: Approval}]}
 - {name: prod, labelSelector: {matchLabels: {env: prod}}}`), &s.Spec))
 	f.check(f.Create(ctx, s))
-	tenant, _ := f.somebody(shop, "tenant", rbacv1.PolicyRule{
+	tenant, _ := f.userWith(shop, "tenant", rbacv1.PolicyRule{
 		APIGroups: []string{placement.GroupVersion.Group}, Resources: []string{"*"},
 		Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"},
 	})

@@ -171,7 +171,7 @@ func TestNobodyButAnAdministratorWritesPolicies(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")
 	legacy := f.legacyJoin(values, "edge")
-	tenant, _ := f.somebody(f.workspace, "tenant", rbacv1.PolicyRule{
+	tenant, _ := f.userWith(f.workspace, "tenant", rbacv1.PolicyRule{
 		APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"bundles", "clusters", "clustergroups"}, Verbs: []string{"*"},
 	})
 	policy := f.policy("team", "spec: {requireServiceAccount: true}")

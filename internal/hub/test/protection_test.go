@@ -35,7 +35,7 @@ func TestWhatIsProtectedIsNotDeleted(t *testing.T) {
 	meta := metav1.ObjectMeta{Namespace: f.workspace, Name: "kept"}
 	global := metav1.ObjectMeta{Name: "kept-" + f.workspace}
 	everything := []string{"get", "create", "update", "patch", "delete", "deletecollection"}
-	tenant, _ := f.somebody(f.workspace, "tenant", rbacv1.PolicyRule{
+	tenant, _ := f.userWith(f.workspace, "tenant", rbacv1.PolicyRule{
 		APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusters", "clusterregistrationtokens"}, Verbs: everything,
 	})
 	config := rest.CopyConfig(f.cluster.Config)

@@ -230,7 +230,7 @@ func TestWhoMayNotEndAQuarantine(t *testing.T) {
 	m := f.join(values, map[string]any{"clientID": "web"})
 	record := f.clusterRecord(naming.Cluster("web"))
 	f.untilReady(record.Name, "Ready")
-	tenant, role := f.somebody(f.workspace, "tenant", rbacv1.PolicyRule{
+	tenant, role := f.userWith(f.workspace, "tenant", rbacv1.PolicyRule{
 		APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusters"},
 		Verbs: []string{"get", "create", "update", "patch", "delete", "cordon", "taint", "protect", "approve"},
 	})

@@ -79,7 +79,7 @@ func TestWhatWasDeletedWhileAMemberWasAwayIsRemoved(t *testing.T) {
 // anything in the workspace.
 func (e *elsewhere) nobodyElseRecords(bearer string) {
 	e.t.Helper()
-	tenant, _ := e.somebody(e.workspace, "tenant", rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
+	tenant, _ := e.userWith(e.workspace, "tenant", rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
 	before := e.recorded()
 	forged := fmt.Sprintf(`{"metadata":{"annotations":{%q:"forged"}}}`, clusterv1beta1.AnnotationRemoved)
 	report := func() *clusterv1beta1.InternalMemberCluster {

@@ -113,7 +113,7 @@ func TestNoMemberRevokesOrTakesARevocationBack(t *testing.T) {
 		t.Errorf("an agent has annotated its Cluster: %v", is.Annotations)
 	}
 
-	tenant, _ := f.somebody(f.workspace, "tenant", rbacv1.PolicyRule{
+	tenant, _ := f.userWith(f.workspace, "tenant", rbacv1.PolicyRule{
 		APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusters"}, Verbs: []string{"get", "patch"},
 	})
 	f.check(revoke(tenant, record.DeepCopy(), `"true"`))

@@ -167,7 +167,7 @@ func TestAScheduleActsOnlyInItsWorkspace(t *testing.T) {
 	f := newFixture(t)
 	n := f.neighbour()
 	p, theirs := f.place("c1", nil), n.place("c1", nil)
-	editor, _ := n.somebody(n.workspace, "editor", rbacv1.PolicyRule{
+	editor, _ := n.userWith(n.workspace, "editor", rbacv1.PolicyRule{
 		APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"schedules"}, Verbs: []string{"create"},
 	})
 	s := &fleet.Schedule{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "closed"}}

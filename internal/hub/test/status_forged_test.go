@@ -22,7 +22,7 @@ import (
 // tenantWithoutApprove has all rights in a workspace but to approve.
 func (f fixture) tenantWithoutApprove() client.Client {
 	f.t.Helper()
-	tenant, _ := f.somebody(f.workspace, "tenant", rbacv1.PolicyRule{
+	tenant, _ := f.userWith(f.workspace, "tenant", rbacv1.PolicyRule{
 		APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"*"},
 		Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"},
 	})

@@ -69,7 +69,7 @@ func (f fixture) sweeping(names ...string) *editor {
 			rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{d.Spec.Group}, Resources: []string{"*"}, Verbs: verbs})
 		}
 	}
-	e.user, _ = f.somebody(f.workspace, "editor", rules...)
+	e.user, _ = f.userWith(f.workspace, "editor", rules...)
 	f.eventually("the editor has the rights", func() error {
 		lease := &unstructured.UnstructuredList{}
 		lease.SetGroupVersionKind(schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "LeaseList"})

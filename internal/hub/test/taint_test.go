@@ -50,7 +50,7 @@ func TestATaintedMemberOfEitherKindGetsOnlyWhatToleratesIt(t *testing.T) {
 func TestATenantMovesNoTaintOfAnAdministrator(t *testing.T) {
 	f := newFixture(t)
 	record := f.clusterRecord(f.place("a", nil).name)
-	tenant, role := f.somebody(f.workspace, "tenant", rbacv1.PolicyRule{
+	tenant, role := f.userWith(f.workspace, "tenant", rbacv1.PolicyRule{
 		APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusters"},
 		Verbs: []string{"get", "create", "update", "patch", "cordon", "protect"},
 	})

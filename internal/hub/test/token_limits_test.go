@@ -125,7 +125,7 @@ func TestARequestWaitsForTheApprovalOfSomebodyWhoMayApprove(t *testing.T) {
 	rules := func(verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusterregistrations"}, Verbs: verbs}
 	}
-	editor, _ := f.somebody(f.workspace, "editor", rules("get", "list", "update", "patch"))
+	editor, _ := f.userWith(f.workspace, "editor", rules("get", "list", "update", "patch"))
 	f.eventually("an editor of requests may not approve", func() error {
 		if err := approve(editor, "true"); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "verb approve") {
 			return fmt.Errorf("approving: %v", err)
@@ -139,7 +139,7 @@ func TestARequestWaitsForTheApprovalOfSomebodyWhoMayApprove(t *testing.T) {
 	f.check(f.Create(ctx, forged))
 	f.untilState(forged, fleet.RegistrationPending, "ApprovedTooEarly")
 
-	approver, _ := f.somebody(f.workspace, "approver", rules("get", "patch", "approve"))
+	approver, _ := f.userWith(f.workspace, "approver", rules("get", "patch", "approve"))
 	f.eventually("an approver approves", func() error { return approve(approver, "true") })
 	f.untilState(&r, fleet.RegistrationGranted, "Granted")
 
