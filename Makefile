@@ -6,11 +6,11 @@ MAKEFLAGS += --no-print-directory
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/muster-fleet/muster/internal/version.Version=$(VERSION)
 TOOL := go tool -modfile=$(CURDIR)/go.tools.mod
-LINTED := CGO_ENABLED=0 GOFLAGS="$(GOFLAGS) -trimpath" $(TOOL) # compiles like the tests, so that each package is compiled once
 GENERATED := api docs/promises.md docs/troubleshooting.md docs/reference charts/fleet-crd charts/fleet-agent/templates/appliedworks.yaml charts/member-agent/templates/appliedworks.yaml
 export LOCALKUBE_BIN := $(CURDIR)/bin/localkube
-# The version control stamp needs a git that trusts the directory; -X above says the version.
-export GOFLAGS ?= -buildvcs=false
+# Programs, tests and tools are compiled alike, each package once. A version control stamp needs a git that trusts the directory.
+export GOFLAGS ?= -buildvcs=false -trimpath
+export CGO_ENABLED := 0
 
 .PHONY: help demo build programs check test soak proof e2e images release bench fleet docs lint generate verify vuln ci clean
 help: ## show this
@@ -24,21 +24,21 @@ build: bin/localkube bin/kubectl bin/helm programs ## build everything into bin/
 programs: # the go command knows best what is up to date
 	@mkdir -p bin
 	@for program in cmd/*/; do \
-	  CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o bin/ ./$$program; \
+	  go build -ldflags "$(LDFLAGS)" -o bin/ ./$$program; \
 	done
 	@ln -sf muster bin/kubectl-muster
 
 # A Kubernetes in one binary. The first build takes about five minutes on two cores.
 bin/localkube: $(shell find localkube -name '*.go' -not -name '*_test.go') localkube/go.mod localkube/go.sum localkube/ldflags
 	@mkdir -p bin
-	cd localkube && go build -trimpath -ldflags "$$(cat ldflags)" -o ../bin/localkube .
+	cd localkube && go build -ldflags "$$(cat ldflags)" -o ../bin/localkube .
 	@touch $@
 
 bin/kubectl: bin/localkube; @ln -sf localkube $@
 
 bin/helm: go.tools.mod go.tools.sum
 	@mkdir -p bin
-	go build -trimpath -modfile=go.tools.mod -ldflags "-s -w" -o $@ helm.sh/helm/v4/cmd/helm
+	go build -modfile=go.tools.mod -ldflags "-s -w" -o $@ helm.sh/helm/v4/cmd/helm
 	@touch $@
 
 check: lint bin/localkube ## what differs from main: style, unit tests of those packages, changed tests on clusters
@@ -82,7 +82,7 @@ docs: ## the documentation as a site in site/, which opens from the folder
 lint: ## check format and style of all modules
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted; run gofmt -w on:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	@for script in $$(git ls-files '*.sh' .ci/run); do bash -n $$script; done
-	@for at in . localkube hack/images; do (cd $$at && $(LINTED) golangci-lint run --config $(CURDIR)/.golangci.yml ./...); done
+	@for at in . localkube hack/images; do (cd $$at && $(TOOL) golangci-lint run --config $(CURDIR)/.golangci.yml ./...); done
 
 generate: ## regenerate deep copies, CRDs, the v1 API, docs/troubleshooting.md, docs/reference
 	@hack/generate.sh

@@ -71,15 +71,16 @@ func (r *runner) runAll(ctx context.Context, jobs []job, parallel int) {
 }
 
 // command returns the arguments and variables for go. Without the race detector, tests are compiled
-// like the programs under test, so that common packages are compiled once.
+// like the programs under test, so that common packages are compiled once. The detector needs cgo.
 //
 // The tests are linked without tables for debuggers. The linter vets the code, with all analyzers.
 func (j job) command() (args, environment []string) {
-	args = []string{"test", "-json", "-ldflags=-s", "-vet=off"}
-	if !slices.Contains(j.flags, "-race") {
-		args, environment = append(args, "-trimpath"), []string{"CGO_ENABLED=0"}
+	args = []string{"test", "-json", "-ldflags=-s", "-vet=off", "-trimpath"}
+	cgo := "0"
+	if slices.Contains(j.flags, "-race") {
+		cgo = "1"
 	}
-	return append(append(args, j.flags...), j.packages...), environment
+	return append(append(args, j.flags...), j.packages...), []string{"CGO_ENABLED=" + cgo}
 }
 
 func (r *runner) run(ctx context.Context, j job) {

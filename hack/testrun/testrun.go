@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"time"
 )
@@ -28,11 +29,12 @@ func run(ctx context.Context, o options) (failed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	cgo, err := output(ctx, "go", "env", "CGO_ENABLED")
+	compiler, err := output(ctx, "go", "env", "CC")
 	if err != nil {
 		return false, err
 	}
-	o.noDetector = strings.TrimSpace(cgo) != "1"
+	_, err = exec.LookPath(strings.TrimSpace(compiler))
+	o.noDetector = err != nil
 	p, err := newPlan(packages, differs, o)
 	if err != nil {
 		return false, err

@@ -200,13 +200,13 @@ func TestReport(t *testing.T) {
 	}
 }
 
-func TestOnlyTheRaceDetectorTakesWhatTheProgramsAreNotCompiledWith(t *testing.T) {
+func TestOnlyTheRaceDetectorIsCompiledWithCgo(t *testing.T) {
 	for name, row := range map[string]struct {
 		flags             []string
 		args, environment string
 	}{
 		"without it": {[]string{"-timeout=55m"}, "test -json -ldflags=-s -vet=off -trimpath -timeout=55m a b", "CGO_ENABLED=0"},
-		"with it":    {[]string{"-timeout=55m", "-race"}, "test -json -ldflags=-s -vet=off -timeout=55m -race a b", ""},
+		"with it":    {[]string{"-timeout=55m", "-race"}, "test -json -ldflags=-s -vet=off -trimpath -timeout=55m -race a b", "CGO_ENABLED=1"},
 	} {
 		args, environment := job{flags: row.flags, packages: []string{"a", "b"}}.command()
 		if got := strings.Join(args, " "); got != row.args || strings.Join(environment, " ") != row.environment {

@@ -19,6 +19,21 @@ func TestProductHasNoReplace(t *testing.T) {
 	}
 }
 
+// TestToolsHaveTheVersionsOfTheProduct: else packages that both use are compiled for each of them.
+func TestToolsHaveTheVersionsOfTheProduct(t *testing.T) {
+	requirement := regexp.MustCompile(`(?m)^\s+(\S+) (v\S+)`)
+	product := map[string]string{}
+	for _, found := range requirement.FindAllStringSubmatch(string(read(t, "go.mod")), -1) {
+		product[found[1]] = found[2]
+	}
+	for _, found := range requirement.FindAllStringSubmatch(string(read(t, "go.tools.mod")), -1) {
+		if version := product[found[1]]; version != "" && version != found[2] {
+			t.Errorf("%s is %s in go.mod and %s in go.tools.mod: run go get, with and without -modfile=go.tools.mod, with the newer one",
+				found[1], version, found[2])
+		}
+	}
+}
+
 // TestAgentDoesNotLinkHelm: what deploys is a program of its own, because Helm alone would double
 // the agent's memory.
 func TestAgentDoesNotLinkHelm(t *testing.T) {
