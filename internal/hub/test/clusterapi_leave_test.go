@@ -29,8 +29,14 @@ const markOfHub = "muster/paused-until-left"
 // serveClusterAPI makes the API server serve the clusters of Cluster API until the test ends.
 func (f fixture) serveClusterAPI() {
 	f.t.Helper()
+	f.define(definitionOfClusterAPI)
+}
+
+// define makes the API server serve the kind of a CustomResourceDefinition until the test ends.
+func (f fixture) define(text string) {
+	f.t.Helper()
 	definition := &unstructured.Unstructured{}
-	f.check(yaml.Unmarshal([]byte(definitionOfClusterAPI), definition))
+	f.check(yaml.Unmarshal([]byte(text), definition))
 	f.check(f.Create(context.Background(), definition))
 	f.t.Cleanup(func() {
 		f.check(f.Delete(context.Background(), definition))
