@@ -88,10 +88,7 @@ func (p *Publisher) Publish(ctx context.Context, d Decision) (time.Duration, err
 		have[client.ObjectKeyFromObject(&list.Items[i])] = &list.Items[i]
 	}
 	if !on {
-		if err := p.remove(ctx, have, nil); err != nil {
-			return 0, p.withoutRight(ctx, err)
-		}
-		return 0, nil
+		return 0, withRight(ctx, p.remove(ctx, have, nil))
 	}
 	want, err := p.desired(ctx, d)
 	if err != nil {
@@ -200,7 +197,7 @@ func (p *Publisher) write(ctx context.Context, d Decision, have map[types.Namesp
 		pause, err := p.create(ctx, d, slice)
 		wait, failures = max(wait, pause), append(failures, err)
 	}
-	return wait, errors.Join(errors.Join(failures...), p.remove(ctx, have, kept))
+	return wait, errors.Join(append(failures, p.remove(ctx, have, kept)...)...)
 }
 
 func (p *Publisher) create(ctx context.Context, d Decision, slice *unstructured.Unstructured) (time.Duration, error) {
@@ -253,24 +250,27 @@ func (p *Publisher) update(ctx context.Context, old, slice *unstructured.Unstruc
 	return nil
 }
 
+// remove deletes what is not kept, and returns an error for each failure.
 func (p *Publisher) remove(ctx context.Context, have map[types.NamespacedName]*unstructured.Unstructured,
-	kept map[types.NamespacedName]bool) error {
-	var failures []error
+	kept map[types.NamespacedName]bool) (failures []error) {
 	for key, slice := range have {
 		if !kept[key] && slice.GetDeletionTimestamp() == nil {
 			failures = append(failures, kube.DeleteByUID(ctx, p.Client, slice))
 		}
 	}
-	return errors.Join(failures...)
+	return failures
 }
 
-// withoutRight drops the error of a hub that was switched off, and has lost its rights by that.
-func (p *Publisher) withoutRight(ctx context.Context, err error) error {
-	if !apierrors.IsForbidden(err) {
-		return err
-	}
-	ctrl.LoggerFrom(ctx).Info("PlacementDecisions stay, because the hub may no longer delete them", "reason", err.Error())
-	return nil
+// withRight joins failures, without those of a hub that was switched off, and has lost its rights by
+// that.
+func withRight(ctx context.Context, failures []error) error {
+	return errors.Join(slices.DeleteFunc(failures, func(err error) bool {
+		lost := apierrors.IsForbidden(err)
+		if lost {
+			ctrl.LoggerFrom(ctx).Info("PlacementDecisions stay, because the hub may no longer delete them", "reason", err.Error())
+		}
+		return lost
+	})...)
 }
 
 func (d Decision) String() string {

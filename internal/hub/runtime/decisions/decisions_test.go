@@ -1,13 +1,16 @@
 package decisions
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -70,5 +73,16 @@ func TestFewerMembersAreNoticed(t *testing.T) {
 	have := map[types.NamespacedName]*unstructured.Unstructured{{Name: "x"}: two[0]}
 	if !shrinks(have, one) || shrinks(have, two) || shrinks(nil, one) {
 		t.Error("a decision with fewer members")
+	}
+}
+
+func TestAHubWithoutItsRightsDropsOnlyThisFailure(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "placementdecisions"}, "a", errors.New("no rule"))
+	down := errors.New("the API server does not answer")
+	if err := withRight(t.Context(), []error{forbidden, nil, forbidden}); err != nil {
+		t.Errorf("forbidden deletions: %v", err)
+	}
+	if err := withRight(t.Context(), []error{forbidden, down}); !errors.Is(err, down) || apierrors.IsForbidden(err) {
+		t.Errorf("a forbidden deletion, and another failure: %v", err)
 	}
 }
