@@ -261,8 +261,7 @@ func (p *Publisher) remove(ctx context.Context, have map[types.NamespacedName]*u
 	return failures
 }
 
-// withRight joins failures, without those of a hub that was switched off, and has lost its rights by
-// that.
+// withRight joins failures except forbidden deletions. A hub that is switched off loses its rights.
 func withRight(ctx context.Context, failures []error) error {
 	return errors.Join(slices.DeleteFunc(failures, func(err error) bool {
 		lost := apierrors.IsForbidden(err)
