@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -44,8 +45,8 @@ func Program() string {
 	return ""
 }
 
-// New opens a browser, and skips the test if there is none on this machine.
-func New(t testing.TB) *Browser {
+// New opens a browser with further flags, and skips the test if there is none on this machine.
+func New(t testing.TB, flags ...chromedp.ExecAllocatorOption) *Browser {
 	t.Helper()
 	program := Program()
 	if program == "" {
@@ -53,7 +54,7 @@ func New(t testing.TB) *Browser {
 	}
 	b := &Browser{TB: t}
 	for attempt := 1; ; attempt++ {
-		err := b.start(program)
+		err := b.start(program, flags)
 		if err == nil {
 			return b
 		}
@@ -65,10 +66,10 @@ func New(t testing.TB) *Browser {
 }
 
 // start starts the browser, and fails the test on errors in its console.
-func (b *Browser) start(program string) error {
-	ctx, end := chromedp.NewExecAllocator(b.TB.Context(),
-		append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
-			chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.WindowSize(1280, 900))...)
+func (b *Browser) start(program string, flags []chromedp.ExecAllocatorOption) error {
+	ctx, end := chromedp.NewExecAllocator(b.TB.Context(), slices.Concat(chromedp.DefaultExecAllocatorOptions[:],
+		[]chromedp.ExecAllocatorOption{chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.Flag("disable-quic", true),
+			chromedp.Flag("disable-component-update", true), chromedp.WindowSize(1280, 900)}, flags)...)
 	b.Cleanup(end)
 	b.Context, end = chromedp.NewContext(ctx)
 	b.Cleanup(end)

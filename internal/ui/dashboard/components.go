@@ -4,6 +4,10 @@ import (
 	"net/http"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/ui/explain"
 )
@@ -14,11 +18,34 @@ type specimen struct {
 	Counts         summary
 	Finding        explain.Finding
 	At             time.Time
+	Plot           *plot
+	Bands          *bands
+}
+
+// specimenPlot returns a plot with each change.
+func specimenPlot(now time.Time) *plot {
+	sums := map[int64]perReason{}
+	for ago, counts := range map[int64]perReason{20: {6, 0, 0}, 9: {0, 0, 3}, 8: {1, 2, 1}, 0: {0, 1, 0}} {
+		sums[hourOf(now)-ago] = counts
+	}
+	return draw(sums, now)
+}
+
+// specimenBands returns the states of a member that joined, was lost and came back.
+func specimenBands(now time.Time) *bands {
+	c := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(now.Add(-24 * time.Hour))}}
+	for ago, reason := range []clusterv1beta1.HistoryReason{
+		clusterv1beta1.HistoryBack, clusterv1beta1.HistoryLost, clusterv1beta1.HistoryJoined,
+	} {
+		at := metav1.NewTime(now.Add(-time.Duration(7*ago+2) * time.Hour))
+		c.Status.History = append(c.Status.History, clusterv1beta1.HistoryEntry{Time: at, Reason: reason})
+	}
+	return bandsOf(c, now)
 }
 
 // components is the page with all components in both themes, for designers and tests.
 func (s *Server) components(w http.ResponseWriter, r *http.Request, v *visitor) error {
-	counts := []count{{State: "Ready", Count: 96}, {State: "NotReady", Count: 3}, {State: "Lost", Count: 1}}
+	now, counts := time.Now(), []count{{State: "Ready", Count: 96}, {State: "NotReady", Count: 3}, {State: "Lost", Count: 1}}
 	return s.show(w, r, v, "components", page{Title: "Components", Body: specimen{
 		Themes: []string{"light", "dark"},
 		States: []string{"Ready", "NotReady", "Unhealthy", "Lost", "Awaited", "Leaving"},
@@ -26,6 +53,6 @@ func (s *Server) components(w http.ResponseWriter, r *http.Request, v *visitor) 
 		Finding: explain.Finding{
 			Problem: explain.Problem{Reason: reasons.AgentLost, Message: "no heartbeat"}, OnHub: []string{"muster explain NAME"},
 		},
-		At: time.Now(),
+		At: now, Plot: specimenPlot(now), Bands: specimenBands(now),
 	}})
 }

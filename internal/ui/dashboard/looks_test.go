@@ -166,9 +166,9 @@ const (
 )
 
 // TestNoPageBreaks looks at all pages on a telephone and on a screen, in both colours, and keeps
-// pictures of them if MUSTER_SCREENSHOTS names a directory. It compares no pictures with earlier
-// ones, because the fonts of another machine change them. It checks that no page is wider than its
-// window, and that no text covers another or is cut off. It checks the place of text in both
+// pictures of them if MUSTER_SCREENSHOTS names a directory. TestEachPageLooksAsBefore compares
+// pictures with references; this test uses the fonts of the machine. It checks that no page is wider
+// than its window, and that no text covers another or is cut off. It checks the place of text in both
 // colours.
 func TestNoPageBreaks(t *testing.T) {
 	r := newRig(t)
