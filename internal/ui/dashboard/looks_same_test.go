@@ -40,8 +40,10 @@ const (
 		document.querySelector("#liveness")?.replaceChildren("live");
 		document.querySelector("#liveness")?.classList.remove("not");
 		document.querySelector("footer").textContent = "muster";
-		for (const time of document.querySelectorAll("time")) time.textContent = time.textContent.trim().length < 9 ? "17h" : "2026-01-02 03:04:05Z";
-		if (!document.querySelector(".specimen")) for (const bar of document.querySelectorAll(".plot rect, .bar rect")) bar.style.visibility = "hidden";
+		for (const time of document.querySelectorAll("time"))
+			time.textContent = time.textContent.trim().length < 9 ? "17h" : "2026-01-02 03:04:05Z";
+		if (!document.querySelector(".specimen"))
+			for (const bar of document.querySelectorAll(".plot rect, .bar rect")) bar.style.visibility = "hidden";
 		for (const li of document.querySelectorAll(".recent li")) {
 			li.querySelector("a").textContent = "fleet/edge";
 			Object.assign(li.querySelector(".state"), {textContent: "Ready", className: "state s-ready t-ok"});
@@ -87,9 +89,12 @@ func looksOf(r rig, b *testbrowser.Browser) map[string]look {
 }
 
 // fontsOnly is a configuration with the fonts of a directory only, and one way to draw them.
-const fontsOnly = `<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd"><fontconfig><dir>%s</dir><cachedir>%[1]s/cache</cachedir>
-<match target="pattern"><edit name="antialias" mode="assign"><bool>true</bool></edit><edit name="hinting" mode="assign"><bool>false</bool></edit>
-<edit name="hintstyle" mode="assign"><const>hintnone</const></edit><edit name="rgba" mode="assign"><const>none</const></edit></match></fontconfig>`
+const fontsOnly = `<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd"><fontconfig>
+<dir>%s</dir><cachedir>%[1]s/cache</cachedir><match target="pattern">
+<edit name="antialias" mode="assign"><bool>true</bool></edit>
+<edit name="hinting" mode="assign"><bool>false</bool></edit>
+<edit name="hintstyle" mode="assign"><const>hintnone</const></edit>
+<edit name="rgba" mode="assign"><const>none</const></edit></match></fontconfig>`
 
 // sameFonts makes a browser show the same fonts on all machines.
 func sameFonts(t *testing.T) chromedp.ExecAllocatorOption {
@@ -137,9 +142,9 @@ func shots(b *testbrowser.Browser, l look, spoil string) map[string][]byte {
 
 // visualBugs are changes that the comparison must find on the page of components, in each picture.
 var visualBugs = map[string]string{
-	"a primary button without its color": `document.querySelectorAll(".primary, .danger").forEach(e => e.classList.remove("primary", "danger"))`,
-	"states without their color":         `document.querySelectorAll(".state").forEach(e => e.className = "state")`,
-	"cards without their padding":        `document.querySelectorAll(".card").forEach(e => e.style.padding = "6px")`,
+	"buttons without their color": `document.querySelectorAll(".primary").forEach(e => e.classList.remove("primary"))`,
+	"states without their color":  `document.querySelectorAll(".state").forEach(e => e.className = "state")`,
+	"cards without their padding": `document.querySelectorAll(".card").forEach(e => e.style.padding = "6px")`,
 }
 
 // TestEachPageLooksAsBefore compares pictures of all pages and components with references, in three

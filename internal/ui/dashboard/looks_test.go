@@ -167,9 +167,9 @@ const (
 
 // TestNoPageBreaks looks at all pages on a telephone and on a screen, in both colours, and keeps
 // pictures of them if MUSTER_SCREENSHOTS names a directory. TestEachPageLooksAsBefore compares
-// pictures with references; this test uses the fonts of the machine. It checks that no page is wider
-// than its window, and that no text covers another or is cut off. It checks the place of text in both
-// colours.
+// pictures with references; this test uses the fonts of the machine. It checks that no page is
+// wider than its window, and that no text covers another or is cut off. It checks the place of text
+// in both colours.
 func TestNoPageBreaks(t *testing.T) {
 	r := newRig(t)
 	pages := looking(r)
@@ -250,20 +250,28 @@ func TestThePagesAreAccessible(t *testing.T) {
 		for _, scheme := range []string{"light", "dark"} {
 			looksAt(b, origin+path, scheme, 1280)
 			b.JS(unfolded)
-			b.Do(chromedp.Evaluate[chromedp.Void](axe))
-			ctx, end := context.WithTimeout(b.Context, time.Minute)
-			found, err := chromedp.Run(ctx,
-				chromedp.Evaluate[string](`axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}).then(r =>
-				r.passes.length < 5 ? "it has looked at nothing" : r.violations.map(v => v.id + ": " + v.help + ": " +
-				v.nodes.slice(0, 3).map(n => n.html + " " + n.failureSummary).join("; ")).join("\n"))`,
-					chromedp.EvalAwaitPromise))
-			end()
-			r.check(err)
-			if found != "" {
+			if found := inaccessible(b, axe); found != "" {
 				t.Errorf("%s, %s: %s", name, scheme, found)
 			}
 		}
 	}
+}
+
+// inaccessible returns what axe finds on the page.
+func inaccessible(b *testbrowser.Browser, axe string) string {
+	b.Helper()
+	b.Do(chromedp.Evaluate[chromedp.Void](axe))
+	ctx, end := context.WithTimeout(b.Context, time.Minute)
+	defer end()
+	found, err := chromedp.Run(ctx,
+		chromedp.Evaluate[string](`axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}).then(r =>
+		r.passes.length < 5 ? "it has looked at nothing" : r.violations.map(v => v.id + ": " + v.help + ": " +
+		v.nodes.slice(0, 3).map(n => n.html + " " + n.failureSummary).join("; ")).join("\n"))`,
+			chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return found
 }
 
 // The package of axe, and its digest as the registry has it.

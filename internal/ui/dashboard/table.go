@@ -150,10 +150,12 @@ func (r row) Class() string { return classOf(r.state) }
 
 // tabled is the table of members, one page of it.
 type tabled struct {
-	Headings       []heading
-	Rows           []row
-	First, Last    int
-	Total          int
+	Headings    []heading
+	Rows        []row
+	First, Last int
+	Total       int
+	// Page is the number of the page, Pages the number of all pages.
+	Page, Pages    int
 	Previous, Next template.URL
 }
 
@@ -228,6 +230,7 @@ func (q query) table(members []*entry) (t tabled) {
 		t.Rows = append(t.Rows, rowOf(e, shown))
 	}
 	t.First, t.Last = begin+1, end
+	t.Page, t.Pages = begin/rowsOnPage+1, (max(0, t.Total-1))/rowsOnPage+1
 	to := q
 	if to.Page = begin / rowsOnPage; to.Page > 0 {
 		t.Previous = to.Link()

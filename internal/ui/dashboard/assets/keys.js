@@ -109,22 +109,3 @@ document.addEventListener("click", (event) => {
     openFind();
   }
 });
-
-// count shows the number of selected members beside the buttons, and sets the checkbox for all.
-function count() {
-  const boxes = [...document.querySelectorAll("#bulk input[name=member]")];
-  if (boxes.length === 0) return;
-  const chosen = boxes.filter((box) => box.checked).length;
-  const all = document.querySelector("#bulk [data-all]");
-  all.checked = chosen === boxes.length;
-  all.indeterminate = chosen > 0 && chosen < boxes.length;
-  document.querySelector("#bulk [data-chosen]").textContent = chosen ? chosen + " selected" : "Select all on this page";
-}
-
-document.addEventListener("change", (event) => {
-  if (event.target.dataset.all !== undefined)
-    for (const box of document.querySelectorAll("#bulk input[name=member]")) box.checked = event.target.checked;
-  count();
-});
-document.addEventListener("view", count);
-count();

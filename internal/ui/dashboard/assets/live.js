@@ -98,14 +98,13 @@ async function load(url) {
     if (!view) throw new Error("the dashboard sent an unexpected answer");
     if (answer.status === 429 || answer.status >= 500) throw new Error(view.textContent.trim());
     const open = [...document.querySelectorAll("#view details[open]")].map(nameOf);
-    const chosen = [...document.querySelectorAll("#view input[name=member]:checked")].map((c) => c.value);
-    for (const c of view.querySelectorAll("input[name=member]")) c.checked = chosen.includes(c.value);
     for (const d of view.querySelectorAll("details")) d.open = open.includes(nameOf(d));
     const old = document.getElementById("view");
     const focused = places(old).indexOf(document.activeElement);
+    const member = placeOf(document.activeElement);
     old.replaceWith(document.adoptNode(view));
-    if (focused >= 0) places(view)[focused]?.focus();
     document.dispatchEvent(new Event("view"));
+    if (focused >= 0) ((member && elementAt(member)) ?? places(view)[focused])?.focus({ preventScroll: true });
     loaded = Date.now();
     listen();
   } catch (err) {
