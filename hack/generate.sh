@@ -35,13 +35,13 @@ rm -f charts/fleet-crd/templates/*.yaml
 cp api/crds/*.yaml charts/fleet-crd/templates/
 
 # A kind that is not ours alone: a chart installs it where nobody has, and upgrades it only where it is the release's own.
-shared() { # file chart copy
+shared() { # file chart copy [condition]
   local name
   name=$(basename "$1" .yaml)
   {
     echo "{{- \$there := lookup \"apiextensions.k8s.io/v1\" \"CustomResourceDefinition\" \"\" \"${name#*_}.${name%%_*}\" -}}"
     echo '{{- $owner := dig "metadata" "annotations" dict $there -}}'
-    echo '{{- if or (not $there) (and (eq (get $owner "meta.helm.sh/release-name") .Release.Name) (eq (get $owner "meta.helm.sh/release-namespace") .Release.Namespace)) -}}'
+    echo "{{- if ${4:+and ($4) (}"'or (not $there) (and (eq (get $owner "meta.helm.sh/release-name") .Release.Name) (eq (get $owner "meta.helm.sh/release-namespace") .Release.Namespace))'"${4:+)} -}}"
     cat "$1"
     echo '{{- end }}'
   } >"charts/$2/templates/$3"
@@ -50,7 +50,7 @@ shared api/crds/multicluster.x-k8s.io_clusterprofiles.yaml fleet-crd multicluste
 # AppliedWork is the one kind that members serve: both agents' charts and KubeFleet's can be on one cluster. It is a template, because Helm
 # never installs what is in crds/ by an upgrade.
 for chart in member-agent fleet-agent; do
-  shared api/crds/placement.kubernetes-fleet.io_appliedworks.yaml $chart appliedworks.yaml
+  shared api/crds/placement.kubernetes-fleet.io_appliedworks.yaml $chart appliedworks.yaml "not (include \"$chart.onHost\" .)"
 done
 rm charts/fleet-crd/templates/*_appliedworks.yaml
 

@@ -49,6 +49,9 @@ type Options struct {
 	// Deployment is the name of the agent's Deployment in Namespace; empty if the agent runs outside
 	// its cluster, and cannot remove itself.
 	Deployment string
+	// Hosted is set if the Deployment is on another cluster. Deployment then names the mark for such
+	// an agent. The agent removes only its objects on the member, and the hub does not upgrade it.
+	Hosted bool
 	// FactsConfigMap names the ConfigMap with custom facts; empty if there is none.
 	FactsConfigMap string
 	// HubKubeconfig names a kubeconfig of the hub, in place of a token.
@@ -72,9 +75,11 @@ type environment struct {
 	delivery  Delivery
 	// deployment is the name of the agent's Deployment; empty if the agent cannot remove itself.
 	deployment string
-	log        logr.Logger
-	clock      clock.Clock
-	status     *status
+	// hosted is set if this Deployment is on another cluster.
+	hosted bool
+	log    logr.Logger
+	clock  clock.Clock
+	status *status
 	// terms remembers the highest term of the hub.
 	terms *terms
 }
@@ -125,7 +130,7 @@ func New(o Options) (*Agent, error) {
 	changed := make(chan struct{}, 1)
 	a := &Agent{changed: changed, environment: environment{
 		member: member, hostname: o.Hostname, clusterID: o.clusterID, delivery: o.Delivery, log: o.Log, clock: o.Clock,
-		deployment: o.Deployment, terms: &terms{member: member, log: o.Log},
+		deployment: o.Deployment, hosted: o.Hosted, terms: &terms{member: member, log: o.Log},
 		status: &status{log: o.Log, changed: changed, reportChanged: make(chan struct{}, 1)},
 	}}
 	a.resetBackoff()

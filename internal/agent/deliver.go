@@ -67,6 +67,10 @@ func (s *session) features() []string {
 	if s.deployment != "" {
 		features = append(features, clusterv1beta1.FeatureUninstall)
 	}
+	if s.hosted { // no Deployment on the member could replace it
+		features = slices.DeleteFunc(features, func(f string) bool { return f == clusterv1beta1.FeatureManagedAgent })
+		features = append(features, clusterv1beta1.FeatureHosted)
+	}
 	return features
 }
 

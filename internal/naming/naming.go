@@ -25,6 +25,9 @@ const (
 	AgentSecret = "fleet-agent"
 	// AgentConfigMap holds the agent's settings on the member.
 	AgentConfigMap = "fleet-agent"
+	// HostedAgentConfigMap marks a cluster whose agent runs on another cluster, in the agent's
+	// namespace on the member.
+	HostedAgentConfigMap = "muster-hosted-agent"
 	// AgentLease is the Lease in the agent's namespace for limiting deployment to one deployer at a
 	// time. Agents of Rancher Fleet take it too.
 	AgentLease = "fleet-agent"

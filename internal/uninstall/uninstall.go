@@ -61,22 +61,26 @@ type Installation struct {
 // Prepared reports whether an earlier Prepare has completed: the agent's Deployment comes last.
 func (i *Installation) Prepared() bool { return i.agent.ownedBy(i.Anchor) }
 
-// Find returns the objects of the agent with the given Deployment. The error is ErrNotProved if the
-// agent was not installed by Helm.
+// Find returns the objects of the agent with the given Deployment, or with the mark for an agent on
+// another cluster. The error is ErrNotProved if the agent was not installed by Helm.
 func (c Cluster) Find(ctx context.Context, deployment types.NamespacedName) (*Installation, error) {
-	agent, err := c.get(ctx, kinds[deployments], deployment.Namespace, deployment.Name)
+	proof := proofOf(deployment)
+	agent, err := c.get(ctx, proof.kind, proof.Namespace, proof.Name)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("%w: there is no Deployment %s on this cluster", ErrNotProved, deployment)
+		return nil, fmt.Errorf("%w: there is no %s on this cluster", ErrNotProved, proof)
 	case err != nil:
 		return nil, err
 	}
 	release := releaseOf(agent)
 	if release.Name == "" {
-		return nil, fmt.Errorf("%w: Deployment %s has no marks of a Helm release: remove the agent with the program that installed it",
-			ErrNotProved, deployment)
+		return nil, fmt.Errorf("%w: %s has no marks of a Helm release: remove the agent with the program that installed it",
+			ErrNotProved, agent)
 	}
 	found := &Installation{agent: *agent, release: release}
+	if agent.kind.resource == configMaps {
+		found.stays("the Deployment of the agent: it is on another cluster, the host; remove it there with helm uninstall")
+	}
 	if err := c.findReleased(ctx, found); err != nil {
 		return nil, err
 	}
@@ -102,6 +106,16 @@ func (c Cluster) Find(ctx context.Context, deployment types.NamespacedName) (*In
 		return nil, fmt.Errorf("%w: Helm release %s has no ClusterRole, so it is another program's", ErrNotProved, release)
 	}
 	return found, nil
+}
+
+// proofOf returns the object that proves an installed agent: its Deployment, or the mark for an
+// agent on another cluster.
+func proofOf(deployment types.NamespacedName) Object {
+	kind := kinds[deployments]
+	if deployment.Name == naming.HostedAgentConfigMap {
+		kind = kinds[configMaps]
+	}
+	return Object{kind: kind, Namespace: deployment.Namespace, Name: deployment.Name}
 }
 
 // Prepare makes the anchor an owner of all other objects. It skips objects with this owner. The
@@ -180,7 +194,8 @@ func (c Cluster) Delete(ctx context.Context, object Object) error {
 
 // Resume completes the prepared removal of an agent. It returns nil, nil if none was prepared.
 func (c Cluster) Resume(ctx context.Context, deployment types.NamespacedName) (*Installation, error) {
-	agent, err := c.get(ctx, kinds[deployments], deployment.Namespace, deployment.Name)
+	proof := proofOf(deployment)
+	agent, err := c.get(ctx, proof.kind, proof.Namespace, proof.Name)
 	if err != nil {
 		return nil, ignoreAbsent(err)
 	}
@@ -292,14 +307,16 @@ func (c Cluster) otherAgents(ctx context.Context, agent *Object) (others []Objec
 	return slices.DeleteFunc(all, func(o Object) bool { return agent != nil && o.UID == agent.UID }), err
 }
 
-// Agents returns the Deployments of agents on the cluster, of any project.
+// Agents returns the Deployments of agents on the cluster, of any project, and the marks for agents
+// on other clusters.
 func (c Cluster) Agents(ctx context.Context) (agents []Object, err error) {
 	running := &Installation{}
-	for _, query := range []struct{ labels, fields string }{
-		{"app.kubernetes.io/part-of=muster,app.kubernetes.io/component=agent", ""},
-		{"", "metadata.name=" + naming.AgentBundlePrefix}, {"", "metadata.name=" + naming.MemberAgentChart},
+	for _, query := range []struct{ resource, labels, fields string }{
+		{deployments, "app.kubernetes.io/part-of=muster,app.kubernetes.io/component=agent", ""},
+		{deployments, "", "metadata.name=" + naming.AgentBundlePrefix}, {deployments, "", "metadata.name=" + naming.MemberAgentChart},
+		{configMaps, "", "metadata.name=" + naming.HostedAgentConfigMap},
 	} {
-		found, err := c.list(ctx, kinds[deployments], "", query.labels, query.fields)
+		found, err := c.list(ctx, kinds[query.resource], "", query.labels, query.fields)
 		if err != nil {
 			return nil, err
 		}

@@ -148,6 +148,9 @@ const FeatureReconnect = "Reconnect"
 // FeatureUninstall means: the agent can remove itself from its cluster.
 const FeatureUninstall = "Uninstall"
 
+// FeatureHosted means: the Deployment of the agent is on another cluster than the member.
+const FeatureHosted = "Hosted"
+
 // InternalMemberClusterStatus is the observed state of an InternalMemberCluster. Only the agent
 // writes it. Above 256 KiB the hub keeps only the health. A condition's message has at most 2048
 // characters, a reason or type 128.

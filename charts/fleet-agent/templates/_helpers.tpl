@@ -2,8 +2,25 @@
 {{- define "fleet-agent.recommendedLabels" -}}
 app.kubernetes.io/name: fleet-agent
 app.kubernetes.io/instance: {{ .Release.Name }}
-app.kubernetes.io/component: agent
+app.kubernetes.io/component: {{ include "fleet-agent.onHost" . | empty | ternary "agent" "hosted-agent" }}
 app.kubernetes.io/part-of: muster
+{{- end }}
+
+{{/* The part of a hosted agent: member, host, or empty for an agent on its own cluster. Values that Helm reused of another chart do not have it. */}}
+{{- define "fleet-agent.part" }}{{ (.Values.hosted | default dict).part }}{{ end }}
+
+{{/* Not empty for the part on the host. */}}
+{{- define "fleet-agent.onHost" }}{{ eq (include "fleet-agent.part" .) "host" | ternary "host" "" }}{{ end }}
+
+{{/* The name of the Deployment and its account. On a host there may be many. */}}
+{{- define "fleet-agent.name" }}{{ include "fleet-agent.onHost" . | empty | ternary "fleet-agent" .Release.Name }}{{ end }}
+
+{{/* The labels that select the Pods. */}}
+{{- define "fleet-agent.selector" -}}
+app: fleet-agent
+{{- if include "fleet-agent.onHost" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
 {{- end }}
 
 {{/* The image, with the registry in front if there is one. Values that Helm reused of the chart of Rancher Fleet name the image of its agent. */}}
@@ -107,4 +124,20 @@ token: {{ .Values.token | default "" | toString | trim | b64enc | quote }}
 tokenName: {{ .Values.tokenName | default "" | toString | b64enc | quote }}
 clusterNamespace: {{ .Values.clusterNamespace | default "" | toString | b64enc | quote }}
 systemRegistrationNamespace: {{ .Values.systemRegistrationNamespace | default "" | toString | b64enc | quote }}
+{{- end }}
+
+{{/* The kubeconfig of the member for the part on the host: a volume, so that the agent needs no right to read Secrets. */}}
+{{- define "fleet-agent.hostVolumes" -}}
+{{- if include "fleet-agent.onHost" . -}}
+- name: member-kubeconfig
+  secret:
+    secretName: {{ .Values.hosted.memberKubeconfigSecret }}
+{{- end -}}
+{{- end }}
+{{- define "fleet-agent.hostMounts" -}}
+{{- if include "fleet-agent.onHost" . -}}
+- name: member-kubeconfig
+  mountPath: /var/run/muster/member
+  readOnly: true
+{{- end -}}
 {{- end }}

@@ -1,7 +1,8 @@
 {{/* The values of the chart, as values.schema.json has them. */}}
 {{- define "fleet-agent.values" -}}
 apiServerURL apiServerCA agentTLSMode token tokenName clusterNamespace systemRegistrationNamespace labels clientID garbageCollectionInterval
-proxy noProxy hubKubeconfig hubKubeconfig.secret hubKubeconfig.context facts facts.configMap image image.repository image.tag image.imagePullPolicy global fleetAgent fleetAgent.delivery fleetAgent.nodeSelector
+proxy noProxy hubKubeconfig hubKubeconfig.secret hubKubeconfig.context facts facts.configMap hosted hosted.part hosted.memberKubeconfigSecret
+hosted.memberKubeconfigKey image image.repository image.tag image.imagePullPolicy global fleetAgent fleetAgent.delivery fleetAgent.nodeSelector
 fleetAgent.tolerations fleetAgent.affinity fleetAgent.resources fleetAgent.priorityClassName fleetAgent.priorityClass
 fleetAgent.podDisruptionBudget fleetAgent.podLabels fleetAgent.podAnnotations fleetAgent.serviceAccount fleetAgent.extraEnv
 fleetAgent.extraVolumes fleetAgent.extraVolumeMounts fleetAgent.initContainers

@@ -12,9 +12,18 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{- define "member-agent.labels" -}}
 {{ include "member-agent.selector" . }}
-app.kubernetes.io/component: agent
+app.kubernetes.io/component: {{ include "member-agent.onHost" . | empty | ternary "agent" "hosted-agent" }}
 app.kubernetes.io/part-of: muster
 {{- end }}
+
+{{/* The part of a hosted agent: member, host, or empty for an agent on its own cluster. */}}
+{{- define "member-agent.part" }}{{ (.Values.hosted | default dict).part }}{{ end }}
+
+{{/* Not empty for the part on the host. */}}
+{{- define "member-agent.onHost" }}{{ eq (include "member-agent.part" .) "host" | ternary "host" "" }}{{ end }}
+
+{{/* The namespace of the Deployment. */}}
+{{- define "member-agent.namespace" }}{{ include "member-agent.onHost" . | empty | ternary .Values.namespace .Release.Namespace }}{{ end }}
 
 {{- define "member-agent.image" -}}
 {{- .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion -}}
@@ -53,4 +62,20 @@ app.kubernetes.io/part-of: muster
 {{- if contains "-----BEGIN CERTIFICATE-----" $given }}{{ printf "%s\n" $given | b64enc }}
 {{- else if contains "-----BEGIN CERTIFICATE-----" $decoded }}{{ $decoded | b64enc }}
 {{- end }}
+{{- end }}
+
+{{/* The kubeconfig of the member for the part on the host: a volume, so that the agent needs no right to read Secrets. */}}
+{{- define "member-agent.hostVolumes" -}}
+{{- if include "member-agent.onHost" . -}}
+- name: member-kubeconfig
+  secret:
+    secretName: {{ .Values.hosted.memberKubeconfigSecret }}
+{{- end -}}
+{{- end }}
+{{- define "member-agent.hostMounts" -}}
+{{- if include "member-agent.onHost" . -}}
+- name: member-kubeconfig
+  mountPath: /var/run/muster/member
+  readOnly: true
+{{- end -}}
 {{- end }}

@@ -4,7 +4,7 @@ config config.hubURL config.memberClusterName config.memberNamespace config.hubC
 namespace delivery upgradedByHub tlsClientInsecure useCAAuth image image.repository image.tag image.pullPolicy imagePullSecrets logVerbosity resources
 nodeSelector tolerations affinity priorityClassName proxy noProxy hubKubeconfig hubKubeconfig.secret
 hubKubeconfig.context facts facts.configMap extraEnv extraVolumes extraVolumeMounts initContainers podLabels podAnnotations serviceAccount
-serviceAccount.annotations global
+serviceAccount.annotations global hosted hosted.part hosted.memberKubeconfigSecret hosted.memberKubeconfigKey
 {{- end }}
 
 {{/* Values of upstream's chart that mean nothing to this one. They are accepted, so that a file of values can be taken along, and the notes name them. */}}

@@ -47,6 +47,7 @@ type flags struct {
 	deployment  string
 	// deployed is set if a flag names the agent's Deployment.
 	deployed    bool
+	host        host
 	facts       string
 	kubeconfigs agent.HubKubeconfig
 }
@@ -94,6 +95,7 @@ the Secret ` + naming.AgentBootstrapSecret + `, and keeps its credential in the 
 	set := command.Flags()
 	set.StringVar(&f.kubeconfig, "kubeconfig", "",
 		"kubeconfig of the member cluster (default: env KUBECONFIG, else the Pod's service account)")
+	f.host.add(set)
 	set.StringVar(&f.namespace, "namespace", os.Getenv("NAMESPACE"),
 		"namespace with the Secret "+naming.AgentBootstrapSecret+" (default: env NAMESPACE)")
 	set.StringVar(&f.health, flagHealth[2:], ":8081", "address of /healthz and /readyz; 0 turns them off")
@@ -154,10 +156,6 @@ func (f flags) run(ctx context.Context) error {
 	}
 	process.SaveMemory()
 	log := logging.New(f.debug)
-	member, err := kubeclient.Config(f.kubeconfig)
-	if err != nil {
-		return err
-	}
 	hostname, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("reading the host's name: %w", err)
@@ -169,23 +167,35 @@ func (f flags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	running, err := agent.New(agent.Options{
-		Member: member, Namespace: f.namespace, Hostname: hostname, Delivery: delivery, Membership: membership, Log: log,
-		FactsConfigMap: f.facts, HubKubeconfig: f.kubeconfigs, Deployment: f.ownDeployment(membership != nil),
-	})
+	options := agent.Options{
+		Namespace: f.namespace, Hostname: hostname, Delivery: delivery, Membership: membership, Log: log,
+		FactsConfigMap: f.facts, HubKubeconfig: f.kubeconfigs, Deployment: f.ownDeployment(membership != nil), Hosted: f.host.secret != "",
+	}
+	if f.host.secret != "" {
+		return f.runHosted(ctx, options)
+	}
+	if options.Member, err = kubeclient.Config(f.kubeconfig); err != nil {
+		return err
+	}
+	running, err := agent.New(options)
 	if err != nil {
 		return err
 	}
-	if err := serve(ctx, f.health, flagHealth, health(running.Status)); err != nil {
+	if err := f.serve(ctx, running.Status); err != nil {
 		return err
 	}
-	if err := serve(ctx, f.metrics, flagMetrics, metrics()); err != nil {
-		return err
-	}
-	log.Info("Agent started", "version", version.Version, "member", member.Host, "namespace", f.namespace)
+	log.Info("Agent started", "version", version.Version, "member", options.Member.Host, "namespace", f.namespace)
 	running.Run(ctx)
 	log.Info("Agent stopped")
 	return nil
+}
+
+// serve answers the probes with a status, and serves the metrics, until ctx ends.
+func (f flags) serve(ctx context.Context, status func() (agent.State, string, bool)) error {
+	if err := serve(ctx, f.health, flagHealth, health(status)); err != nil {
+		return err
+	}
+	return serve(ctx, f.metrics, flagMetrics, metrics())
 }
 
 // deliveryOptions returns the path and the arguments of the deployer.
@@ -216,6 +226,8 @@ func (f flags) deliveryOptions(hostname string, member bool) (agent.Delivery, er
 // ownDeployment returns the name of the agent's Deployment on its cluster; "" if it runs elsewhere.
 func (f flags) ownDeployment(member bool) string {
 	switch {
+	case f.host.secret != "":
+		return naming.HostedAgentConfigMap // it marks the member in place of a Deployment
 	case f.deployed:
 		return f.deployment
 	case f.kubeconfig != "" || os.Getenv("KUBECONFIG") != "":

@@ -160,8 +160,8 @@ var memberMessages = map[State]string{
 		upgradeMember,
 	ForeignAgent: "the agent is not Muster's, and the hub does not upgrade it; to replace it, install the chart member-agent of Muster over " +
 		"it",
-	CannotBeManaged: "the agent does not deploy (delivery=false), was not installed by Helm or with hub-ca.crt in its chart, or is of a " +
-		"version that cannot replace itself: " + upgradeMember,
+	CannotBeManaged: "the agent does not deploy (delivery=false), runs outside its cluster, was not installed by Helm or with hub-ca.crt in " +
+		"its chart, or is of a version that cannot replace itself: " + upgradeMember,
 	UpgradesRefused: "upgradedByHub is false in the chart of the agent, which refuses upgrades by the hub: " + upgradeMember,
 	NoCredential: "the agent keeps the token of its identity, because annotation " + fleet.AnnotationAgentKey + " is empty, and that may " +
 		"not read the chart: " + upgradeMember + ", or remove the annotation",

@@ -103,8 +103,8 @@ var messages = map[State]string{
 	SharedCredential: "the agent uses the credential of the earlier Rancher Fleet agent, which may take over again at any time, and " +
 		"the hub does not manage it: upgrade it with helm; with the values of a new registration token it gets its own credential, and " +
 		"the hub manages it",
-	CannotBeManaged: "the agent does not deploy (fleetAgent.delivery=false), or is of a version that cannot replace itself: upgrade it with " +
-		"helm",
+	CannotBeManaged: "the agent does not deploy (fleetAgent.delivery=false), runs outside its cluster, or is of a version that cannot " +
+		"replace itself: upgrade it with helm",
 	Paused: "the Cluster is paused: nothing is deployed there, not the agent either",
 }
 

@@ -27,10 +27,14 @@ func (o Observed) uninstall(record client.Object) (removesItself bool, stays str
 	return true, ""
 }
 
-// agentStays returns the message about an agent that stays although a user required its removal; ""
-// if there is none.
+// agentStays returns the message about an agent, or a part of it, that stays although a user
+// required its removal; "" if there is none.
 func (o Observed) agentStays() string {
 	if o.AgentStays == "" {
+		if o.Uninstall && slices.Contains(o.Report.Status.Features, clusterv1beta1.FeatureHosted) {
+			return "The agent ran outside the cluster, and removes only its objects on the cluster. Its Deployment stays on its host: remove " +
+				"it there with helm uninstall, together with the Secret of the member's kubeconfig"
+		}
 		return ""
 	}
 	return fmt.Sprintf("The agent stays on the cluster, because it %s. Remove it with helm uninstall, then run muster doctor --leftovers "+

@@ -47,6 +47,18 @@ func TestUninstall(t *testing.T) {
 	}
 }
 
+// TestTheHostOfAnAgentIsNamedIfTheAgentIsToGo: the agent removes only its part on the member.
+func TestTheHostOfAnAgentIsNamedIfTheAgentIsToGo(t *testing.T) {
+	hosted := &clusterv1beta1.InternalMemberCluster{Status: clusterv1beta1.InternalMemberClusterStatus{
+		Features: []string{clusterv1beta1.FeatureUninstall, clusterv1beta1.FeatureHosted}}}
+	if got := (Observed{Report: hosted, Uninstall: true}).agentStays(); !strings.Contains(got, "Its Deployment stays on its host") {
+		t.Errorf("it says %q", got)
+	}
+	if got := (Observed{Report: hosted}).agentStays(); got != "" {
+		t.Errorf("nobody asks, and it says %q", got)
+	}
+}
+
 func TestWhatKeepsAnAgentFromRemovingItselfIsNamedAfterTheWait(t *testing.T) {
 	const why = "the agent cannot be removed: there is no Deployment"
 	seen := leaver(says("True", clusterv1beta1.ReasonLeaving, why), func(l *Leaver) { l.Uninstall = true })
