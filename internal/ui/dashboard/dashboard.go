@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -213,6 +214,8 @@ func (s *Server) forVisitors(show pageFunc) http.HandlerFunc {
 			return
 		case err == nil && !v.pace.TryAccept():
 			err = errTooMany
+		case err == nil && !isText(r.URL):
+			err = &inputError{errors.New("the address has bytes that are no UTF-8 text: correct the link")}
 		case err == nil:
 			err = show(w, r, v)
 		}
@@ -225,6 +228,12 @@ func (s *Server) forVisitors(show pageFunc) http.HandlerFunc {
 			s.problem(w, r, v, status, err)
 		}
 	}
+}
+
+// isText reports whether an address is text in UTF-8, so that pages can show its values.
+func isText(address *url.URL) bool {
+	query, err := url.QueryUnescape(address.RawQuery)
+	return err == nil && utf8.ValidString(query) && utf8.ValidString(address.Path)
 }
 
 // statusOf returns the HTTP status of an error. Missing objects, forbidden requests and failed

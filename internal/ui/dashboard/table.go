@@ -224,7 +224,7 @@ func (q query) table(members []*entry) (t tabled) {
 		t.Headings = append(t.Headings, h)
 	}
 	t.Total = len(sorted)
-	begin := min((q.Page-1)*rowsOnPage, max(0, t.Total-1)/rowsOnPage*rowsOnPage)
+	begin := min(q.Page-1, max(0, t.Total-1)/rowsOnPage) * rowsOnPage
 	end := min(begin+rowsOnPage, t.Total)
 	for _, e := range sorted[begin:end] {
 		t.Rows = append(t.Rows, rowOf(e, shown))

@@ -120,10 +120,11 @@ func TestTheTableHasPages(t *testing.T) {
 		members = append(members, memberOf(fmt.Sprintf("m%03d", i), "", "", nil, 0))
 	}
 	for text, want := range map[string]string{
-		"":                 "1 to 100, m000, before , after /?page=2",
-		"page=2":           "101 to 200, m100, before /, after /?page=3",
-		"page=3&sort=name": "201 to 250, m200, before /?page=2, after ",
-		"page=9":           "201 to 250, m200, before /?page=2, after ",
+		"":                         "1 to 100, m000, before , after /?page=2",
+		"page=2":                   "101 to 200, m100, before /, after /?page=3",
+		"page=3&sort=name":         "201 to 250, m200, before /?page=2, after ",
+		"page=9223372036854775807": "201 to 250, m200, before /?page=2, after ",
+		"page=9":                   "201 to 250, m200, before /?page=2, after ",
 	} {
 		page := queryFrom(t, text).table(members)
 		got := fmt.Sprintf("%d to %d, %s, before %s, after %s", page.First, page.Last, page.Rows[0].bare, page.Previous, page.Next)
