@@ -35,6 +35,8 @@ type hosted struct {
 	on, host fixture
 	// namespace is the agent's on the member, hostNamespace the one on the host.
 	namespace, hostNamespace string
+	// account is the agent's on the member, deployment the name of the Deployment on the host.
+	account, deployment string
 	// volume is the directory of the kubeconfig.
 	volume  string
 	process *testkube.Program
@@ -65,14 +67,22 @@ func (f fixture) helmInstall(chartName, release, namespace string, values map[st
 	})
 }
 
-// hosted installs both parts of the agent, and runs the Pod of the host.
-func (f fixture) hosted(clientID string) *hosted {
+// memberAndHost returns the two clusters of a hosted agent.
+func (f fixture) memberAndHost() *hosted {
 	f.t.Helper()
 	member, host := turnApart(f.t, "migrated"), testkube.Start(f.t, "delivered")
 	h := &hosted{
 		on: fixture{Client: member.Client(f.t), t: f.t, cluster: member}, host: fixture{Client: host.Client(f.t), t: f.t, cluster: host},
 	}
 	h.namespace, h.hostNamespace = h.on.namespace("agent-"), h.host.namespace("agents-")
+	return h
+}
+
+// hosted installs both parts of the agent of a Cluster.
+func (f fixture) hosted(clientID string) *hosted {
+	f.t.Helper()
+	h := f.memberAndHost()
+	h.account, h.deployment = "fleet-agent", hostedRelease
 	_, token := f.token("new-token", "")
 	internal := map[string]any{"systemNamespace": h.namespace}
 	h.on.helmInstall("fleet-agent", "fleet-agent", h.namespace, map[string]any{
@@ -94,7 +104,7 @@ func (h *hosted) bearer(name string) string {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: name, UID: secret.UID},
 	}}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "fleet-agent"}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: h.account}}
 	h.on.check(h.on.SubResource("token").Create(ctx, account, request))
 	return request.Status.Token
 }
@@ -117,7 +127,7 @@ func (h *hosted) give(kubeconfig []byte) {
 func (h *hosted) run() {
 	h.host.t.Helper()
 	deployment := &appsv1.Deployment{}
-	h.host.check(h.host.get(deployment, h.hostNamespace, hostedRelease))
+	h.host.check(h.host.get(deployment, h.hostNamespace, h.deployment))
 	pod := deployment.Spec.Template.Spec
 	container := pod.Containers[0]
 	if pod.Volumes[0].Secret.SecretName != hostedRelease || *pod.AutomountServiceAccountToken || len(pod.Volumes) != 1 {
