@@ -26,18 +26,22 @@ func hub(values string, set ...string) helm {
 
 func TestHubConfigHasTheKeysOfTheWireFormat(t *testing.T) {
 	want := map[string]any{
-		"apiServerURL":         "https://hub:6443",
-		"apiServerCA":          base64.StdEncoding.EncodeToString([]byte(ca)),
-		"agentTLSMode":         "strict",
-		"agentCheckinInterval": "15m",
-		"agentTokenLifetime":   "168h",
-		"forceDeleteWaitTime":  "15m",
-		"manageAgent":          true,
-		"registrationTokenTTL": map[string]any{"required": false},
-		"audit":                map[string]any{"maxAge": "2160h", "maxEntries": 1000.0},
-		"removalBrake":         map[string]any{"share": 20.0},
-		"healthCheck":          map[string]any{"failureThreshold": 1.0, "successThreshold": 1.0},
-		"lostMembers":          map[string]any{"taintAfter": "0s", "removeAfter": "0s"},
+		"apiServerURL": "https://hub:6443",
+		"apiServerCA":  base64.StdEncoding.EncodeToString([]byte(ca)),
+		"apiServerFallbacks": []any{
+			map[string]any{"apiServerURL": "https://hub-2"}, map[string]any{"apiServerURL": "https://hub-3", "apiServerCA": "c"},
+		},
+		"apiServerFallbackAfter": "60s",
+		"agentTLSMode":           "strict",
+		"agentCheckinInterval":   "15m",
+		"agentTokenLifetime":     "168h",
+		"forceDeleteWaitTime":    "15m",
+		"manageAgent":            true,
+		"registrationTokenTTL":   map[string]any{"required": false},
+		"audit":                  map[string]any{"maxAge": "2160h", "maxEntries": 1000.0},
+		"removalBrake":           map[string]any{"share": 20.0},
+		"healthCheck":            map[string]any{"failureThreshold": 1.0, "successThreshold": 1.0},
+		"lostMembers":            map[string]any{"taintAfter": "0s", "removeAfter": "0s"},
 		"inventory": map[string]any{"namespace": "fleet-inventory", "alsoInFleetSystem": false, "clusterSet": "default",
 			"placementDecisions": false},
 		"access": map[string]any{"workspaces": []any{}, "argocdNamespace": "", "argocdProject": "", "fluxNamespace": "",
@@ -67,6 +71,8 @@ func TestHubConfigHasTheKeysOfTheWireFormat(t *testing.T) {
 	for form, value := range map[string]string{"PEM": ca, "base64 of PEM": base64.StdEncoding.EncodeToString([]byte(ca))} {
 		t.Run(form, func(t *testing.T) {
 			out := hub("", "apiServerURL=https://hub:6443", "apiServerCA="+value, "agentTLSMode=strict", "global.imagePullSecrets={pull}",
+				"apiServerFallbacks[0].apiServerURL=https://hub-2", "apiServerFallbacks[1].apiServerURL=https://hub-3",
+				"apiServerFallbacks[1].apiServerCA=c",
 				"bootstrap.clusterLabels.a=b").mustRender(t)
 			if diff := cmp.Diff(want, out.config(t, "fleet-controller")); diff != "" {
 				t.Errorf("config (-want +got):\n%s", diff)
@@ -140,6 +146,12 @@ func TestMistakesOfAHubFailWithASentence(t *testing.T) {
 		},
 		"a receiver without a key": {
 			[]string{"notifications[0].name=chat", "notifications[0].url=https://gate"}, "missing property 'secretName'",
+		},
+		"a further address alone": {
+			[]string{"apiServerFallbacks[0].apiServerURL=https://hub-2"}, "so apiServerURL is required: it is the first address",
+		},
+		"a further address without TLS": {
+			[]string{"apiServerURL=https://hub", "apiServerFallbacks[0].apiServerURL=http://hub-2"}, "apiServerFallbacks/0/apiServerURL",
 		},
 		"unknown TLS mode": {[]string{"agentTLSMode=none"}, `agentTLSMode is "none": set it to strict`},
 		"unknown mappings": {[]string{"bundleNamespaceMappings=closed"}, `bundleNamespaceMappings is "closed": set it to consent`},

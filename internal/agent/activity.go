@@ -2,10 +2,12 @@ package agent
 
 import (
 	"context"
+	"time"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent/report"
 	"github.com/muster-fleet/muster/internal/hubclient"
+	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
@@ -39,6 +41,8 @@ type outcome struct {
 	// left is set if the hub had requested this cluster to leave; report is the last observed report.
 	left   bool
 	report *clusterv1beta1.InternalMemberCluster
+	// fallbackAt is the time to try the other addresses of the hub; zero if there is none.
+	fallbackAt time.Time
 	// session is the accepted session; boughtWith is the version of the registration token for a new
 	// one.
 	session    *hubclient.Session
@@ -137,11 +141,17 @@ func (a *Agent) stop(y **activity) {
 func (a *Agent) handle(ctx context.Context, o outcome) {
 	o.activity.cancel()
 	tried := attempt{version: o.activity.version, result: o.result, message: o.message, left: o.left}
+	switch {
+	case o.result != unreachable:
+		a.unreachableSince = time.Time{}
+	case a.unreachableSince.IsZero() && o.activity.do == try:
+		a.unreachableSince = a.clock.Now()
+	}
 	switch o.result {
 	case accepted:
 		a.resetBackoff()
 	case unreachable:
-		tried.retryAt = a.clock.Now().Add(a.unreachableBackoff.Step())
+		tried.retryAt = kube.Earlier(a.clock.Now().Add(a.unreachableBackoff.Step()), o.fallbackAt)
 	case refused, expired:
 		tried.retryAt = a.clock.Now().Add(a.refusedBackoff.Step())
 	case absent:

@@ -16,6 +16,7 @@ package agent
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -82,6 +83,8 @@ type environment struct {
 	status *status
 	// terms remembers the highest term of the hub.
 	terms *terms
+	// spread is a number from 0 to 1 that differs by agent; see patience.
+	spread float64
 }
 
 // Agent is one agent. Only the loop of Run uses the fields from current on.
@@ -113,6 +116,8 @@ type Agent struct {
 	// is closed once the agent needs its credential no more. leaving counts the leaving sessions.
 	formerLeft, formerEnded <-chan struct{}
 	leaving                 sync.WaitGroup
+	// unreachableSince is the first of the last tries without an answer; zero after an answer.
+	unreachableSince time.Time
 	// The backoffs grow with each attempt, and reset once the hub accepts an attempt.
 	unreachableBackoff, refusedBackoff, absentBackoff wait.Backoff
 }
@@ -130,7 +135,7 @@ func New(o Options) (*Agent, error) {
 	changed := make(chan struct{}, 1)
 	a := &Agent{changed: changed, environment: environment{
 		member: member, hostname: o.Hostname, clusterID: o.clusterID, delivery: o.Delivery, log: o.Log, clock: o.Clock,
-		deployment: o.Deployment, hosted: o.Hosted, terms: &terms{member: member, log: o.Log},
+		deployment: o.Deployment, hosted: o.Hosted, terms: &terms{member: member, log: o.Log}, spread: rand.Float64(),
 		status: &status{log: o.Log, changed: changed, reportChanged: make(chan struct{}, 1)},
 	}}
 	a.resetBackoff()
@@ -209,6 +214,8 @@ type observation struct {
 	fallback  *hubclient.Credential
 	bootstrap join.Bootstrap
 	config    join.Config
+	// unreachableSince is the time of the first try without an answer; zero after an answer.
+	unreachableSince time.Time
 }
 
 // firstObserved is a version of an object, the time of its first observation, and whether it
@@ -220,7 +227,7 @@ type firstObserved struct {
 }
 
 func (a *Agent) observe() observation {
-	o := observation{observed: observed{trial: a.trial, join: a.join}}
+	o := observation{observed: observed{trial: a.trial, join: a.join}, unreachableSince: a.unreachableSince}
 	if a.session != nil {
 		o.inUse = &a.session.Credential
 	}

@@ -39,16 +39,24 @@ func (a *Agent) try(ctx context.Context, o observation, state State) outcome {
 }
 
 // tryAddresses tries a credential at the address from the hub. If the hub does not answer there, it
-// tries the user's address.
+// tries the user's address, and then the other addresses of the hub.
 func (a *Agent) tryAddresses(ctx context.Context, o observation, c hubclient.Credential, state State) outcome {
 	stored := a.tryAt(ctx, o, c, state)
-	if stored.result != unreachable || o.fallback == nil || ctx.Err() != nil {
+	if stored.result != unreachable || ctx.Err() != nil {
 		return stored
 	}
-	c.Server, c.CA, c.Mode = o.fallback.Server, o.fallback.CA, o.fallback.Mode
-	configured := a.tryAt(ctx, o, c, state)
-	if configured.result != accepted {
-		configured.message = stored.message + "; at the configured address: " + configured.message
+	if o.fallback == nil {
+		return a.tryFallbacks(ctx, o, c, stored)
+	}
+	there := c
+	there.Server, there.CA, there.Mode = o.fallback.Server, o.fallback.CA, o.fallback.Mode
+	configured := a.tryAt(ctx, o, there, state)
+	if configured.result == accepted {
+		return configured
+	}
+	configured.message = stored.message + "; at the configured address: " + configured.message
+	if configured.result == unreachable {
+		return a.tryFallbacks(ctx, o, c, configured)
 	}
 	return configured
 }

@@ -54,12 +54,22 @@ func (s *session) beat(ctx context.Context) {
 				return
 			}
 			heartbeats.WithLabelValues("failed").Inc()
-			if r := hubclient.Classify(err); r == hubclient.Unauthorized || r == hubclient.Forbidden {
-				kubeclient.Notify(s.doubts)
-			}
+			s.doubt(err)
 		},
 	}
 	beating.Run(lasting)
+}
+
+// doubt wakes the check of the credential after a refusal, and the check of the address without an
+// answer.
+func (s *session) doubt(err error) {
+	switch hubclient.Classify(err) {
+	case hubclient.Unauthorized, hubclient.Forbidden:
+		kubeclient.Notify(s.doubts)
+	case hubclient.Unreachable:
+		kubeclient.Notify(s.unanswered)
+	case hubclient.Accepted, hubclient.NotFound, hubclient.Invalid:
+	}
 }
 
 // hasSibling reports whether another Pod in the agent's namespace has a hostname.

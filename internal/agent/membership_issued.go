@@ -30,6 +30,8 @@ const (
 	keyMemberNamespace = "memberNamespace"
 	// keyServers are the addresses of this hub: the configured one and the one in use.
 	keyServers = "servers"
+	// keyAddresses are the addresses that the hub has named.
+	keyAddresses = "hubAddresses"
 )
 
 // issuedSecret returns the stored form of an issued credential, with the configuration at the time.
@@ -41,6 +43,9 @@ func (m *membership) issuedSecret(c hubclient.Credential, given *corev1.Secret) 
 			keyMember: []byte(c.Cluster), keyMemberNamespace: []byte(c.MemberNamespace), keyServers: []byte(m.Server + " " + c.Server),
 			corev1.ServiceAccountRootCAKey: []byte(m.givenCA(given)),
 		},
+	}
+	if encoded := c.Addresses.Encode(); encoded != nil {
+		secret.Data[keyAddresses] = encoded
 	}
 	if c.Reconnect != "" {
 		secret.Data[keyReconnect] = []byte(c.Reconnect)
@@ -54,6 +59,7 @@ func exchangedCredential(secret *corev1.Secret) (hubclient.Credential, error) {
 	c := hubclient.Credential{
 		Token: string(secret.Data[corev1.ServiceAccountTokenKey]), Sequence: sequence, Reconnect: string(secret.Data[keyReconnect]),
 		Cluster: string(secret.Data[keyMember]), MemberNamespace: string(secret.Data[keyMemberNamespace]),
+		Addresses: hubclient.ParseAddresses(secret.Data[keyAddresses]),
 	}
 	if secret.Type != issuedType || err != nil || sequence < 1 || c.Account() == "" {
 		return hubclient.Credential{}, errors.New("it holds no credential that a hub has issued")
@@ -104,6 +110,7 @@ func (m *membership) observeIssued(o *observation, secret *corev1.Secret) {
 	}
 	o.stored = o.stored.WithoutLogin()
 	o.stored.Token, o.stored.Sequence, o.stored.Reconnect = issued.Token, issued.Sequence, issued.Reconnect
+	o.stored.Addresses = issued.Addresses
 	o.credential, o.source = object{version: o.credential.version + "/" + version}, name
 }
 

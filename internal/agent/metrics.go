@@ -18,6 +18,9 @@ var (
 		Name: "muster_agent_credential_expiry_timestamp_seconds",
 		Help: "Expiry of the agent's token as a Unix time; 0 without a token or an expiry.",
 	})
+	fallbackGauge = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "muster_agent_hub_fallback", Help: "Position of the hub's address in use among its fallback addresses; 0 for any other address.",
+	})
 	worksGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "muster_agent_works", Help: "Works of this member, by state: Pending, Failing, Applied, Available or Compared.",
 	}, []string{"state"})
@@ -40,7 +43,7 @@ func countWorks(t protocol.Tally) {
 // Metrics returns the metrics of the agent and its process.
 func Metrics() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(joinedGauge, heartbeats, credentialExpiry, worksGauge, manifests,
+	registry.MustRegister(joinedGauge, heartbeats, credentialExpiry, fallbackGauge, worksGauge, manifests,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return registry
 }

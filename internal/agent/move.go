@@ -14,6 +14,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/hubclient"
+	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/retry"
 )
@@ -77,6 +78,9 @@ type mover struct {
 	failure string
 	retryAt time.Time
 	backoff wait.Backoff
+	// refused is set if the member refuses the orders of the report.
+	refused bool
+	loss    loss
 }
 
 func (m *mover) run(ctx context.Context) {
@@ -95,30 +99,43 @@ func (m *mover) run(ctx context.Context) {
 // wait returns true after a possible request for another address, or when an attempt is due. It
 // returns false once ctx ends.
 func (m *mover) wait(ctx context.Context) bool {
-	again, stop := retry.Timer(m.clock, m.retryAt)
+	again, stop := retry.Timer(m.clock, kube.Earlier(m.retryAt, m.loss.next))
 	defer stop()
 	select {
 	case <-ctx.Done():
 		return false
 	case <-m.addressAsked:
+	case <-m.unanswered:
+		if m.loss.since.IsZero() {
+			m.check(ctx)
+		}
 	case <-again:
-		m.attempt(ctx)
+		if isDue(m.loss.next, m.clock.Now()) {
+			m.check(ctx)
+		}
+		if isDue(m.retryAt, m.clock.Now()) {
+			m.attempt(ctx)
+		}
 	}
 	return true
 }
 
-// readDesired takes the newest report, and reports whether the requested address changed.
+func isDue(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
+
+// readDesired takes the newest report, and reports whether the requested address or the object has
+// changed.
 func (m *mover) readDesired() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before := m.desired
-	m.desired = m.report
-	return before == nil || !equality.Semantic.DeepEqual(before.Spec.Hub, m.desired.Spec.Hub)
+	m.desired, m.refused = m.report, m.fenced != ""
+	return before == nil || before.UID != m.desired.UID || !equality.Semantic.DeepEqual(before.Spec.Hub, m.desired.Spec.Hub)
 }
 
 // reportAddress reports the address in use.
 func (m *mover) reportAddress() {
 	used := inUse(m.hub.Target())
+	fallbackGauge.Set(float64(m.credential.Load().Addresses.Fallback(used.APIServerURL)))
 	if m.failure != "" {
 		used.Failure, used.ObservedGeneration = m.failure, m.desired.Generation
 	}
@@ -141,33 +158,58 @@ func (m *mover) attempt(ctx context.Context) {
 	target := m.hub.Target()
 	used := address{server: target.Server, ca: target.CA, mode: target.Trust.Mode}
 	m.retryAt = time.Time{}
-	to, err := decideMove(used, m.desired.Spec.Hub, m.mode.tlsMode)
+	if m.refused {
+		return // such a report has no request
+	}
+	refusal, fallback := m.terms.refusal, m.credential.Load().Addresses.Fallback(used.server) > 0
+	if fallback {
+		refusal = m.terms.fallbackRefusal
+	}
+	to, err := decideMove(m.base(used), m.desired.Spec.Hub, m.mode.tlsMode)
 	before := m.failure
+	if err == nil {
+		if problem := m.keepAddresses(ctx, to); problem != nil && ctx.Err() == nil {
+			m.log.Info("Failed to store the addresses of the hub", "reason", problem.Error())
+			m.retryAt = m.clock.Now().Add(m.backoff.Step())
+		}
+	}
 	switch {
 	case err != nil:
 		m.failure = "cannot move: " + err.Error() + "; the agent stays with " + used.server
 	case to.server == used.server && bytes.Equal(to.ca, used.ca) && to.mode == used.mode:
 		m.failure = ""
 	default:
-		err := m.move(ctx, to)
+		err := m.move(ctx, to, refusal)
 		if ctx.Err() != nil {
 			return
 		}
 		m.failure = ""
 		if err != nil {
 			m.failure = fmt.Sprintf("cannot move from %s to %s: %v; the agent stays with %s", used.server, to.server, err, used.server)
-			m.retryAt = m.clock.Now().Add(m.backoff.Step())
+			m.retryAt = m.clock.Now().Add(m.retryIn())
+		} else if fallback {
+			kubeclient.Notify(m.relist)
 		}
 	}
 	// The hub limits the length, and a server may show any certificate.
-	m.failure = strings.ToValidUTF8(m.failure[:min(len(m.failure), maxFailure)], "")
+	m.failure = clipFailure(m.failure)
 	if m.failure != "" && m.failure != before {
 		m.log.Info("Failed to move to another address of the hub", "reason", m.failure)
 	}
 }
 
-// move verifies the address, stores it, and then uses it without interrupting other tasks.
-func (m *mover) move(ctx context.Context, to address) error {
+func errAnotherHub(session *hubclient.Session) error {
+	return fmt.Errorf("another hub answers at %s: its report of %s is not the one that the agent has", session.Server(),
+		session.Credential.Record())
+}
+
+func clipFailure(message string) string {
+	return strings.ToValidUTF8(message[:min(len(message), maxFailure)], "")
+}
+
+// move verifies the address, stores it, and then uses it without interrupting other tasks. refused
+// returns the reason to refuse the hub there.
+func (m *mover) move(ctx context.Context, to address, refused func(*clusterv1beta1.InternalMemberCluster) string) error {
 	candidate := *m.credential.Load()
 	candidate.Server, candidate.CA = to.server, to.ca
 	session, err := hubclient.NewSession(candidate, hubclient.Trust{Mode: to.mode, Settings: movedSettings}, m.clock)
@@ -177,8 +219,9 @@ func (m *mover) move(ctx context.Context, to address) error {
 	if err = session.Ask(ctx); err != nil {
 		err = errors.New(session.Explain(err))
 	} else if session.Report.UID != m.desired.UID {
-		err = fmt.Errorf("another hub answers at %s: its report of %s is not the one that the agent has", to.server, candidate.Record())
-	} else if refusal := m.terms.refusal(session.Report); refusal != "" {
+		err = errAnotherHub(session)
+	} else if refusal := refused(session.Report); refusal != "" {
+		m.showTerm(ctx, session)
 		err = errors.New(refusal)
 	} else {
 		err = m.changeCredential(ctx, func(c *hubclient.Credential) { m.mode.adoptAddress(c, to) })

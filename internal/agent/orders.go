@@ -4,7 +4,6 @@ import (
 	"context"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
-	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
@@ -27,9 +26,7 @@ func (s *session) watchReport(ctx context.Context) {
 			continue
 		case <-changed:
 		}
-		if r := hubclient.Classify(mirror.Failure()); r == hubclient.Forbidden || r == hubclient.Unauthorized {
-			kubeclient.Notify(s.doubts)
-		}
+		s.doubt(mirror.Failure())
 		current, synced := mirror.Get()
 		switch {
 		case !synced:

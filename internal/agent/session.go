@@ -51,6 +51,10 @@ type session struct {
 	// reportChanged, periodChanged, addressAsked, quarantineChanged: a field below has changed. moved:
 	// the hub is reached at another address.
 	reportChanged, periodChanged, addressAsked, quarantineChanged, moved chan struct{}
+	// relist: the hub may be a restored one, so the next session lists everything anew.
+	relist chan struct{}
+	// unanswered: the hub has not answered, or the member refuses its orders.
+	unanswered chan struct{}
 	// uninstallDue: a condition for the removal of the agent has changed.
 	uninstallDue chan struct{}
 
@@ -81,7 +85,7 @@ func newSession(agent environment, hub *hubclient.Session, last *clusterv1beta1.
 		environment: agent, hub: hub, address: inUse(hub.Target()), reportChanged: agent.status.reportChanged,
 		doubts: notification(), healthDue: notification(), deliveryDue: notification(), placed: notification(),
 		periodChanged: notification(), addressAsked: notification(), quarantineChanged: notification(), moved: notification(),
-		uninstallDue: notification(), termRaised: notification(),
+		uninstallDue: notification(), termRaised: notification(), unanswered: notification(), relist: notification(),
 	}
 	s.report, s.fenced = s.obey(last)
 	s.left = report.HasLeft(s.report)
@@ -197,6 +201,8 @@ func (s *session) untilRefused(ctx context.Context) (result, string) {
 		select {
 		case <-ctx.Done():
 			return unreachable, ""
+		case <-s.relist:
+			return unreachable, "the hub is reached at " + s.hub.Server() + ", and everything is listed anew"
 		case <-s.doubts:
 		}
 		hub := *s.hub // other goroutines use the session meanwhile

@@ -196,6 +196,7 @@ func (s *session) followObeyed(fenced string) {
 	s.fenced = fenced
 	kubeclient.Notify(s.quarantineChanged)
 	if fenced != "" {
+		kubeclient.Notify(s.unanswered)
 		s.status.set(Fenced, fenced)
 		return
 	}

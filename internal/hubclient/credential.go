@@ -41,6 +41,8 @@ const (
 	keyJoinedAs   = "joinedAs"
 	// keyFormer is Muster's own key: the data of the replaced credential, encoded as JSON.
 	keyFormer = "former"
+	// keyAddresses is Muster's own key: the addresses of the hub, in the form of Addresses.
+	keyAddresses = "hubAddresses"
 )
 
 // Credential is the agent's identity on the hub. The Secret fleet-agent holds a credential accepted
@@ -78,6 +80,8 @@ type Credential struct {
 	// Former is the replaced credential of a membership that this cluster has not left yet; nil if
 	// there is none. It has no Former itself.
 	Former *Credential
+	// Addresses are the addresses that the hub has named.
+	Addresses Addresses
 	// Login gets Token and Certificate from a kubeconfig of the user; nil for all other credentials.
 	// Neither is ever stored.
 	Login       *hublogin.Login
@@ -151,6 +155,7 @@ func CredentialFromSecret(secret *corev1.Secret) (Credential, error) {
 		ChartMode:       askedMode(secret.Data[keyChartMode]),
 		JoinedWith:      string(secret.Data[keyJoinedWith]),
 		JoinedAs:        string(secret.Data[keyJoinedAs]),
+		Addresses:       ParseAddresses(secret.Data[keyAddresses]),
 		Former:          formerOf(secret.Data[keyFormer]),
 	}, nil
 }
@@ -225,6 +230,9 @@ func (c Credential) Secret(namespace string) (*corev1.Secret, error) {
 	}
 	if c.JoinedWith != "" {
 		secret.Data[keyJoinedWith], secret.Data[keyJoinedAs] = []byte(c.JoinedWith), []byte(c.JoinedAs)
+	}
+	if encoded := c.Addresses.Encode(); encoded != nil {
+		secret.Data[keyAddresses] = encoded
 	}
 	if c.Former != nil {
 		former, err := c.Former.Secret(namespace)

@@ -41,6 +41,34 @@ func Snapshot(t testing.TB, name string) (restore func()) {
 	}
 }
 
+// Restore gives a control plane the storage and the keys of another one, as after the restore of a
+// snapshot on other machines. It keeps its address, and loses its own data. Both control planes
+// stop for some seconds, so no other test may use them. The last one is discarded after the test.
+func Restore(t testing.TB, from, onto string) Cluster {
+	t.Helper()
+	copied, source, target := t.TempDir(), entryOf(from), entryOf(onto)
+	parts := []string{"etcd", "pki"}
+	source.while(t, func(string) error {
+		var failures []error
+		for _, part := range parts {
+			failures = append(failures, os.CopyFS(filepath.Join(copied, part), os.DirFS(filepath.Join(source.cluster.Dir, part))))
+		}
+		return errors.Join(failures...)
+	})
+	t.Cleanup(func() { Discard(onto) })
+	target.while(t, func(string) error {
+		var failures []error
+		for _, part := range parts {
+			failures = append(failures, os.RemoveAll(filepath.Join(target.cluster.Dir, part)))
+		}
+		return errors.Join(append(failures, os.CopyFS(target.cluster.Dir, os.DirFS(copied)))...)
+	})
+	if err := target.connect(); err != nil {
+		t.Fatalf("connecting to control plane %s: %v", onto, err)
+	}
+	return target.cluster
+}
+
 // SmallDisk gives the etcd of a control plane a disk of its own until the test ends, with a size in
 // the format of mount(8). fill uses up its free space, free releases the space again. The test is
 // skipped where it cannot mount.

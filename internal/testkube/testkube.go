@@ -175,16 +175,20 @@ func (e *entry) begin(name string, flags []string) {
 		return
 	}
 	e.cluster.Dir = filepath.Join(dir, name)
+	e.err = e.connect()
+}
+
+// connect makes the clients of a started control plane.
+func (e *entry) connect() error {
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(e.cluster.Dir, "kubeconfig"))
 	if err != nil {
-		e.err = err
-		return
+		return err
 	}
 	config.QPS = -1
 	e.cluster.Config, e.cluster.made = config, &made{client: sync.OnceValues(func() (client.Client, error) {
 		return client.New(config, client.Options{Scheme: scheme()})
 	})}
-	e.err = record(config)
+	return record(config)
 }
 
 // up starts the control plane and waits until it is ready.

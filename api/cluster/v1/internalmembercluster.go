@@ -129,6 +129,18 @@ type HubAddress struct {
 	// authorities).
 	// +optional
 	AgentTLSMode string `json:"agentTLSMode,omitempty"`
+	// fallbacks are further addresses of the hub, in order. The agent uses the next one while the
+	// others do not answer.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4
+	Fallbacks []HubFallback `json:"fallbacks,omitempty"`
+	// fallbackAfterSeconds is the time without an answer before the agent uses a fallback; 60 if it is
+	// absent. Each agent adds up to half of it, at random.
+	// +optional
+	// +kubebuilder:validation:Minimum=10
+	// +kubebuilder:validation:Maximum=3600
+	FallbackAfterSeconds int32 `json:"fallbackAfterSeconds,omitempty"`
 }
 
 // FeatureManagedAgent means that the agent adopts its own release from a BundleDeployment with the

@@ -44,3 +44,16 @@ type HubInUse struct {
 	// +kubebuilder:validation:MaxLength=4096
 	Failure string `json:"failure,omitempty"`
 }
+
+// HubFallback is a further address of the hub for members.
+type HubFallback struct {
+	// apiServerURL is the URL of the hub's API server at this address, https://host[:port].
+	// +required
+	// +kubebuilder:validation:MaxLength=2048
+	APIServerURL string `json:"apiServerURL"`
+	// apiServerCA is a PEM bundle of the certificate authorities for this address; if empty, the
+	// apiServerCA of the first address.
+	// +optional
+	// +kubebuilder:validation:MaxLength=65536
+	APIServerCA string `json:"apiServerCA,omitempty"`
+}

@@ -1,6 +1,6 @@
 {{/* The values of the chart, as values.schema.json has them. */}}
 {{- define "fleet.values" -}}
-apiServerURL apiServerCA agentTLSMode agentCheckinInterval agentTokenLifetime forceDeleteWaitTime garbageCollectionInterval manageAgent
+apiServerURL apiServerCA apiServerFallbacks apiServerFallbackAfter agentTLSMode agentCheckinInterval agentTokenLifetime forceDeleteWaitTime garbageCollectionInterval manageAgent
 ignoreClusterRegistrationLabels registration registration.requestLifetime registration.newClusterLifetime registration.maxWaitingPerToken
 registration.maxWaitingPerWorkspace registration.maxQueuedPerToken registration.maxNewClustersPerToken registration.displacement audit
 audit.maxAge audit.maxEntries removalBrake removalBrake.share healthCheck healthCheck.failureThreshold healthCheck.successThreshold lostMembers lostMembers.taintAfter lostMembers.removeAfter inventory inventory.namespace inventory.alsoInFleetSystem inventory.clusterSet inventory.placementDecisions

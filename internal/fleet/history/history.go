@@ -135,6 +135,12 @@ func Changes(before, after State, record client.Object, recorded []clusterv1beta
 	if before.Route == reasons.Moving && after.Route == reasons.InUse {
 		add(clusterv1beta1.HistoryMoved, "the agent uses the other address of the hub")
 	}
+	if before.Route == reasons.InUse && after.Route == reasons.FallbackInUse {
+		add(clusterv1beta1.HistoryMoved, "the first address of the hub does not answer; the agent uses a further one")
+	}
+	if before.Route == reasons.FallbackInUse && after.Route == reasons.InUse {
+		add(clusterv1beta1.HistoryMoved, "the agent uses the first address of the hub again")
+	}
 	marked(record, recorded, add)
 	return changes
 }

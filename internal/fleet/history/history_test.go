@@ -31,6 +31,7 @@ func TestEachEdgeOfALifeIsAChange(t *testing.T) {
 	unknown := state(membership.AgentOnline)
 	waits, approves := State{Approval: reasons.ApprovalRequired, ApprovalMessage: "waits"}, State{Approval: "Approved"}
 	moving, inUse := State{Route: reasons.Moving}, State{Route: reasons.InUse}
+	further := State{Route: reasons.FallbackInUse}
 	revoked := State{Agent: membership.AgentRevoked, Revoked: true}
 	quarantined := old
 	quarantined.Quarantined = true
@@ -61,6 +62,8 @@ func TestEachEdgeOfALifeIsAChange(t *testing.T) {
 		"an approval is given":                   {waits, approves, nil, nil, []string{"Approved"}},
 		"an approval is no longer needed":        {waits, State{}, nil, nil, nil},
 		"the hub's address changes":              {moving, inUse, nil, nil, []string{"Moved"}},
+		"the first address is lost":              {inUse, further, nil, nil, []string{"Moved"}},
+		"the first address is back":              {further, inUse, nil, nil, []string{"Moved"}},
 		"the first address is in use":            {State{}, inUse, nil, nil, nil},
 		"access is revoked":                      {old, revoked, nil, nil, []string{"Revoked"}},
 		"a lost member is revoked":               {seen, revoked, nil, nil, []string{"Revoked"}},

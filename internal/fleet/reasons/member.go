@@ -55,6 +55,9 @@ const (
 	// AgentVersionChanged: the agent has another version than before; an Event of a Cluster or
 	// MemberCluster.
 	AgentVersionChanged = "AgentVersionChanged"
+	// FallbackInUse: the first address of the hub does not answer, and the agent uses a further one;
+	// HubConfigured of a Cluster or MemberCluster.
+	FallbackInUse = "FallbackInUse"
 	// ForcedLeave: the member did not answer in time, and the hub ended the membership without
 	// it; an Event of a Cluster or MemberCluster.
 	ForcedLeave = "ForcedLeave"

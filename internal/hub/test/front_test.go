@@ -20,8 +20,8 @@ import (
 // front is an address of the hub's API server: a proxy that ends TLS, with a CA of its own.
 type front struct {
 	url, ca string
-	// close cuts all connections.
-	close func()
+	// close cuts all connections, open serves again.
+	close, open func()
 }
 
 // newFront serves until the test ends. What edit, if there is one, does to the body of an answer
@@ -58,14 +58,20 @@ func (f fixture) newFront(edit func([]byte) []byte) front {
 		}
 	}
 	certificate, ca := testkube.NewCertificate(f.t)
-	listener, err := (&net.ListenConfig{}).Listen(f.t.Context(), "tcp", "127.0.0.1:0")
-	f.check(err)
-	server := &http.Server{
-		Handler: proxy, ReadHeaderTimeout: 5 * time.Second, ErrorLog: proxy.ErrorLog,
-		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}},
+	address := "127.0.0.1:0"
+	var server *http.Server
+	open := func() {
+		listener, err := (&net.ListenConfig{}).Listen(f.t.Context(), "tcp", address)
+		f.check(err)
+		address = listener.Addr().String()
+		server = &http.Server{
+			Handler: proxy, ReadHeaderTimeout: 5 * time.Second, ErrorLog: proxy.ErrorLog,
+			TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}},
+		}
+		go func(serving *http.Server) { _ = serving.ServeTLS(listener, "", "") }(server) // it ends by being closed
 	}
-	go func() { _ = server.ServeTLS(listener, "", "") }() // it ends by being closed
-	closeAll := func() { _ = server.Close() }             // twice does no harm
+	open()
+	closeAll := func() { _ = server.Close() } // twice does no harm
 	f.t.Cleanup(closeAll)
-	return front{url: "https://" + listener.Addr().String(), ca: ca, close: closeAll}
+	return front{url: "https://" + address, ca: ca, close: closeAll, open: open}
 }

@@ -147,6 +147,12 @@ func (f fixture) byRegistration(values map[string]string, clientID string) *trav
 // byMembership joins a cluster as the member of a MemberCluster that beats every second.
 func (f fixture) byMembership() *traveller {
 	f.t.Helper()
+	return f.byMembershipAt(f.cluster.Config.Host, f.ca())
+}
+
+// byMembershipAt does the same with a configured address of the hub.
+func (f fixture) byMembershipAt(server, ca string) *traveller {
+	f.t.Helper()
 	r := f.register("travel")
 	r.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")
 	mc := r.record()
@@ -162,7 +168,7 @@ func (f fixture) byMembership() *traveller {
 		fixture: f, name: r.name, namespace: r.namespaceName(),
 		options: agent.Options{Member: f.cluster.Config, Namespace: namespace, Hostname: "pod-1", Log: logr.Discard(),
 			Membership: &agent.Membership{
-				Server: f.cluster.Config.Host, CA: string(f.cluster.Config.CAData), Name: r.name, SecretNamespace: namespace,
+				Server: server, CA: ca, Name: r.name, SecretNamespace: namespace,
 				SecretName: "hub-kubeconfig-secret",
 			}},
 		condition: func() (string, string) {

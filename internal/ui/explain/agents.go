@@ -117,6 +117,10 @@ const (
 	unreachableMeans  = "The agent cannot reach the hub at its new address. It keeps the old address."
 	unreachableRemedy = "Check that the member can reach the new address, and that the CA in the hub's settings has signed the certificate " +
 		"there."
+	fallbackMeans = "The first address of the hub does not answer this member, so its agent uses a further one. The member works as " +
+		"before."
+	fallbackRemedy = "Repair the first address: the agent returns by itself. If the hub has another first address now, set it as " +
+		"apiServerURL of the hub's chart."
 )
 
 // hubSettings is the command for the current settings of the hub.
@@ -171,6 +175,14 @@ var agentCauses = []cause{
 	{
 		kinds: ofMemberClusters, reasons: []string{reasons.AddressUnreachable, reasons.NotVerified},
 		means: unreachableMeans, remedy: unreachableRemedy, onHub: hubSettings, onMember: []string{memberLog},
+	},
+	{
+		kinds: ofClusters, reasons: []string{reasons.FallbackInUse},
+		means: fallbackMeans, remedy: fallbackRemedy, onHub: hubSettings, onMember: []string{agentLog},
+	},
+	{
+		kinds: ofMemberClusters, reasons: []string{reasons.FallbackInUse},
+		means: fallbackMeans, remedy: fallbackRemedy, onHub: hubSettings, onMember: []string{memberLog},
 	},
 	{
 		kinds: ofClusters, reasons: []string{reasons.ApprovalRequired},

@@ -20,7 +20,7 @@ const (
 // with why that is so.
 var unrecorded = []struct{ kind, reasons, why string }{
 	{kindCluster, "MemberClusterLeft RemovalUnconfirmed HubRestored", notYet},
-	{kindCluster, "NotInitialized Quarantined LeavesFirst LeaveRefused LeftLate", afterRecording},
+	{kindCluster, "FallbackInUse NotInitialized Quarantined LeavesFirst LeaveRefused LeftLate", afterRecording},
 	{kindCluster, "Quarantining", aRace},
 	{kindCluster, "InternalMemberClusterUnhealthy", inReport},
 	{kindCluster, "PullSecretMissing InvalidName", notYet},
@@ -29,7 +29,7 @@ var unrecorded = []struct{ kind, reasons, why string }{
 	{kindCluster, "AgentRemoved NameTaken NotVerified OutOfSync", notYet},
 	{kindCluster, "PropertiesSkipped ClusterProfileTaken AccessWithheld AccessSecretTaken AccessGiven AccessEnded", anEvent},
 	{kindMemberCluster, "SwitchedOff NotVerified", notYet},
-	{kindMemberCluster, "ServicesExported", afterRecording},
+	{kindMemberCluster, "FallbackInUse ServicesExported", afterRecording},
 	{kindMemberCluster, "ServicesUnreadable", notYet},
 	{kindMemberCluster, "RolloutStopped NameTaken ForeignAgent NoCredential", afterRecording},
 	{kindRequest, "ClusterLeaving", aRace},

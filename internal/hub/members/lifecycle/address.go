@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -71,6 +72,8 @@ func (a Address) Condition() metav1.Condition {
 		used := no(reasons.InUse, "the agent uses "+current)
 		used.Status = metav1.ConditionTrue
 		return used
+	case a.fallback() > 0:
+		return no(reasons.FallbackInUse, a.describeFallback(current))
 	case used.Failure != "" && used.ObservedGeneration == a.Report.Generation && a.Asked():
 		return no(reasons.AddressUnreachable, used.Failure)
 	case !a.Asked():
@@ -78,6 +81,23 @@ func (a Address) Condition() metav1.Condition {
 	}
 	return no(reasons.Moving, fmt.Sprintf("the agent uses %s; the hub has requested its move to %s, agentTLSMode %s",
 		current, wanted, a.Desired.AgentTLSMode))
+}
+
+// fallback returns the position of the address in use among the fallbacks of the settings, from 1;
+// 0 if it is none of them.
+func (a Address) fallback() int {
+	return 1 + slices.IndexFunc(a.Desired.Fallbacks, func(f clusterv1beta1.HubFallback) bool {
+		return f.APIServerURL == a.InUse().APIServerURL
+	})
+}
+
+func (a Address) describeFallback(current string) string {
+	message := fmt.Sprintf("the agent uses %s, fallback %d of %d; it returns once %s answers",
+		current, a.fallback(), len(a.Desired.Fallbacks), a.Desired.APIServerURL)
+	if used := a.InUse(); used.Failure != "" {
+		message += ": " + used.Failure
+	}
+	return message
 }
 
 func (a Address) modeSatisfied(used string) bool {
@@ -90,7 +110,7 @@ func eventOfMove(reason string) string {
 	switch reason {
 	case reasons.InUse:
 		return corev1.EventTypeNormal
-	case reasons.AddressUnreachable, reasons.AgentTooOld, reasons.NotVerified:
+	case reasons.AddressUnreachable, reasons.FallbackInUse, reasons.AgentTooOld, reasons.NotVerified:
 		return corev1.EventTypeWarning
 	}
 	return ""

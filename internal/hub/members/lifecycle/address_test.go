@@ -75,6 +75,11 @@ func TestAddress(t *testing.T) {
 			r.Desired.APIServerCA, report.Spec.Hub.APIServerCA, report.Status.Hub.APIServerCAHash = "", "", "anything"
 		}), reasons.InUse, ""},
 		{"a move that failed says why", arrived(failed(2)), reasons.AddressUnreachable, "cannot move"},
+		{"a further address is named, with the reason", arrived(func(r *Address, report *clusterv1beta1.InternalMemberCluster) {
+			failed(1)(r, report)
+			r.Desired.Fallbacks = []clusterv1beta1.HubFallback{{APIServerURL: "https://other"}, {APIServerURL: "https://old"}}
+		}), reasons.FallbackInUse,
+			"uses https://old (apiServerCAHash 92daeba0b87f), fallback 2 of 2; it returns once https://new answers: cannot move"},
 		{"a failure of what was asked before is history", arrived(failed(1)), reasons.Moving, ""},
 		{"a member that has to wait says so", arrived(func(r *Address, report *clusterv1beta1.InternalMemberCluster) {
 			failed(2)(r, report)

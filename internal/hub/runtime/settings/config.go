@@ -16,8 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
-	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
-	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/fleet/facts"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -28,6 +26,8 @@ type Config struct {
 	APIServerURL string
 	// APIServerCA is the PEM bundle for APIServerURL; empty likewise.
 	APIServerCA string
+	// Fallbacks are further addresses of the hub; see HubAddress.
+	Fallbacks Fallbacks
 	// AgentTLSMode is strict or system-store; empty if each member's chart sets it.
 	AgentTLSMode string
 	// AgentCheckinInterval is the heartbeat period of upstream agents.
@@ -105,15 +105,6 @@ type Bootstrap struct {
 	AgentTolerations []corev1.Toleration `json:"agentTolerations"`
 }
 
-// Hub returns the address of the hub for members. It is nil if each member's chart sets the
-// address, and then also agentTLSMode.
-func (c Config) Hub() *clusterv1beta1.HubAddress {
-	if c.APIServerURL == "" && c.APIServerCA == "" {
-		return nil
-	}
-	return &clusterv1beta1.HubAddress{APIServerURL: c.APIServerURL, APIServerCA: c.APIServerCA, AgentTLSMode: c.AgentTLSMode}
-}
-
 // Default returns the settings for an absent ConfigMap or key.
 func Default() Config {
 	return Config{
@@ -139,8 +130,9 @@ const (
 // wire is the content of the key `config`: JSON or YAML, with upstream's names. Parse ignores keys
 // unknown to Muster.
 type wire struct {
-	APIServerURL                    string          `json:"apiServerURL"`
-	APIServerCA                     string          `json:"apiServerCA"`
+	APIServerURL                    string `json:"apiServerURL"`
+	APIServerCA                     string `json:"apiServerCA"`
+	wireFallbacks                   `json:",inline"`
 	AgentTLSMode                    string          `json:"agentTLSMode"`
 	AgentCheckinInterval            metav1.Duration `json:"agentCheckinInterval"`
 	AgentTokenLifetime              metav1.Duration `json:"agentTokenLifetime"`
@@ -223,15 +215,8 @@ func Parse(text string) (Config, error) {
 	if err := yaml.Unmarshal([]byte(text), &given); err != nil {
 		return Config{}, fmt.Errorf("reading key config: %w", err)
 	}
-	if given.APIServerURL != "" {
-		var err error
-		if parsed.APIServerURL, err = credential.ParseServer(given.APIServerURL); err != nil {
-			return Config{}, fmt.Errorf("apiServerURL %q: %w", given.APIServerURL, err)
-		}
-	}
-	ca, err := credential.ParseCA(given.APIServerCA)
-	if err != nil {
-		return Config{}, fmt.Errorf("apiServerCA: %w", err)
+	if err := given.parseAddresses(&parsed); err != nil {
+		return Config{}, err
 	}
 	if mode := given.AgentTLSMode; mode != "" && mode != TLSStrict && mode != TLSSystemStore {
 		return Config{}, fmt.Errorf("agentTLSMode %q: want %s or %s", mode, TLSStrict, TLSSystemStore)
@@ -255,7 +240,7 @@ func Parse(text string) (Config, error) {
 	parsed.InventoryInFleetSystem = given.Inventory.AlsoInFleetSystem
 	parsed.PlacementDecisions = given.Inventory.PlacementDecisions && given.Inventory.Namespace != ""
 	parsed.ForceDeleteWaitTime = given.ForceDeleteWaitTime.Duration
-	parsed.APIServerCA, parsed.AgentTLSMode = string(ca), given.AgentTLSMode
+	parsed.AgentTLSMode = given.AgentTLSMode
 	parsed.AgentTokenLifetime = given.AgentTokenLifetime.Duration
 	parsed.IgnoreClusterRegistrationLabels = given.IgnoreClusterRegistrationLabels
 	parsed.RegistrationTokenTTLRequired = given.RegistrationTokenTTL.Required
@@ -263,6 +248,7 @@ func Parse(text string) (Config, error) {
 	if parsed.Bootstrap.Namespace == "-" { // upstream's value for off
 		parsed.Bootstrap.Namespace = ""
 	}
+	var err error
 	if parsed.Mappings, err = given.mappings(parsed.Bootstrap.Namespace); err != nil {
 		return Config{}, err
 	}

@@ -61,6 +61,11 @@ func TestParse(t *testing.T) {
 	local := Default()
 	local.Bootstrap = Bootstrap{Namespace: "fleet-local", ClusterLabels: map[string]string{"env": "hub"}}
 	local.Mappings.Local = "fleet-local"
+	further := Default()
+	further.APIServerURL = "https://hub"
+	further.Fallbacks = Fallbacks{After: 90 * time.Second, Addresses: []clusterv1beta1.HubFallback{
+		{APIServerURL: "https://two"}, {APIServerURL: "https://three", APIServerCA: testCA},
+	}}
 	mapped := Default()
 	mapped.Mappings, mapped.ImportLoopback = Mappings{Open: true, ToLocal: true}, true
 	for _, c := range []struct {
@@ -84,6 +89,22 @@ func TestParse(t *testing.T) {
 			name: "where members reach the hub, in the form that agents use", want: moved,
 			text: `{"apiServerURL":" https://hub.example/ ","agentTLSMode":"strict"}`,
 		},
+		{name: "further addresses", want: further,
+			text: `{"apiServerURL":"https://hub","apiServerFallbackAfter":"90s","apiServerFallbacks":[{"apiServerURL":"https://two/"},` +
+				`{"apiServerURL":"https://three","apiServerCA":"` + base64.StdEncoding.EncodeToString([]byte(testCA)) + `"}]}`},
+		{name: "further addresses without a first one", text: `{"apiServerFallbacks":[{"apiServerURL":"https://two"}]}`,
+			problem: "apiServerFallbacks: set apiServerURL to the first address, too"},
+		{name: "an address twice", text: `{"apiServerURL":"https://hub","apiServerFallbacks":[{"apiServerURL":"https://hub/"}]}`,
+			problem: `apiServerFallbacks[0].apiServerURL "https://hub": want another address`},
+		{name: "a further address without TLS", text: `{"apiServerURL":"https://hub","apiServerFallbacks":[{"apiServerURL":"http://two"}]}`,
+			problem: `apiServerFallbacks[0].apiServerURL "http://two": want https://host`},
+		{name: "a CA that is none of a further address",
+			text:    `{"apiServerURL":"https://hub","apiServerFallbacks":[{"apiServerURL":"https://two","apiServerCA":"hello"}]}`,
+			problem: "apiServerFallbacks[0].apiServerCA: the CA"},
+		{name: "too many addresses", text: `{"apiServerURL":"https://hub","apiServerFallbacks":[{},{},{},{},{}]}`,
+			problem: "apiServerFallbacks has 5 addresses: want at most 4"},
+		{name: "no patience with an address", text: `{"apiServerFallbackAfter":"9s"}`,
+			problem: "apiServerFallbackAfter 9s: want between 10s and 1h0m0s"},
 		{name: "durations", want: short, text: `{"agentTokenLifetime":"1h","agentCheckinInterval":"1m"}`},
 		{name: "keys of other components are ignored", want: Default(), text: `{"gitClientTimeout":"30s","bootstrap":{"repo":"x"}}`},
 		{name: "what agents are installed with", want: ofAgents, text: `{"agentImage":"registry/muster-agent:1","agentImagePullPolicy":"Never",
@@ -221,6 +242,9 @@ func TestMembersAreAskedToUseAnAddressOnlyIfTheSettingsHaveOne(t *testing.T) {
 	for text, want := range map[string]*clusterv1beta1.HubAddress{
 		`{"agentTLSMode":"strict"}`:                              nil,
 		`{"apiServerURL":"https://hub","agentTLSMode":"strict"}`: {APIServerURL: "https://hub", AgentTLSMode: "strict"},
+		`{"apiServerURL":"https://hub","apiServerFallbackAfter":"90s","apiServerFallbacks":[{"apiServerURL":"https://two"}]}`: {
+			APIServerURL: "https://hub", Fallbacks: []clusterv1beta1.HubFallback{{APIServerURL: "https://two"}}, FallbackAfterSeconds: 90,
+		},
 	} {
 		parsed, err := Parse(text)
 		if err != nil {
