@@ -48,9 +48,7 @@ func (a *Agent) tryAddresses(ctx context.Context, o observation, c hubclient.Cre
 	if o.fallback == nil {
 		return a.tryFallbacks(ctx, o, c, stored)
 	}
-	there := c
-	there.Server, there.CA, there.Mode = o.fallback.Server, o.fallback.CA, o.fallback.Mode
-	configured := a.tryAt(ctx, o, there, state)
+	configured := a.tryAt(ctx, o, o.atFallback(c), state)
 	if configured.result == accepted {
 		return configured
 	}
@@ -59,6 +57,12 @@ func (a *Agent) tryAddresses(ctx context.Context, o observation, c hubclient.Cre
 		return a.tryFallbacks(ctx, o, c, configured)
 	}
 	return configured
+}
+
+// atFallback returns a credential with the user's address.
+func (o observation) atFallback(c hubclient.Credential) hubclient.Credential {
+	c.Server, c.CA, c.Mode = o.fallback.Server, o.fallback.CA, o.fallback.Mode
+	return c
 }
 
 // tryAt tries a credential at its address. Only the first try has a state of its own: it reports

@@ -119,8 +119,8 @@ func (m *mover) answers(ctx context.Context) bool {
 	return false
 }
 
-// fallBack moves to the first other address with the same hub. It returns false if there is none. The
-// session then ends: a watch cannot continue on an API server that was restored elsewhere.
+// fallBack moves to the first other address with the same hub; it returns false if there is none.
+// The session then ends: a watch cannot continue on an API server that was restored elsewhere.
 func (m *mover) fallBack(ctx context.Context, addresses hubclient.Addresses) bool {
 	used, why := m.hub.Target(), m.loss.why
 	for _, to := range addresses.List {
