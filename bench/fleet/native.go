@@ -12,9 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 
 	"github.com/muster-fleet/muster/internal/agent"
 	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/testkube"
 )
 
 const agentNamespace = naming.SystemNamespace
@@ -26,6 +28,9 @@ type native struct {
 	deployed *deployed
 	// jobs is the period of a Job on the member; 0 for no Job.
 	jobs time.Duration
+	// link is the connection to the hub, if it can be disturbed; clock is the clock of the agent.
+	link  *testkube.Link
+	clock clock.Clock
 
 	agent  *agent.Agent
 	cancel context.CancelFunc
@@ -40,7 +45,7 @@ func (r *run) newNative(i int) *native {
 	n := &native{id: fmt.Sprintf("member-%d", i), api: newMemberAPI(string(uuid.NewUUID())), deployed: &r.deployed, jobs: r.options.jobs}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: naming.AgentBootstrapSecret},
 		Data: map[string][]byte{
-			"apiServerURL": []byte(r.cluster.Config.Host), "apiServerCA": r.cluster.Config.CAData,
+			"apiServerURL": []byte(r.reach(n, i)), "apiServerCA": r.cluster.Config.CAData,
 		}}
 	for _, key := range []string{"token", "tokenName", "clusterNamespace", "systemRegistrationNamespace"} {
 		secret.Data[key] = []byte(r.values[key])
@@ -55,7 +60,7 @@ func (r *run) newNative(i int) *native {
 func (n *native) start() error {
 	running, err := agent.New(agent.Options{
 		Member: &rest.Config{Host: "http://" + n.id, Transport: n.api}, Namespace: agentNamespace, Hostname: "agent-0",
-		Delivery: agent.Delivery{Simulation: n.deploy}, Log: funcr.New(n.keep, funcr.Options{LogTimestamp: true}),
+		Delivery: agent.Delivery{Simulation: n.deploy}, Clock: n.clock, Log: funcr.New(n.keep, funcr.Options{LogTimestamp: true}),
 	})
 	if err != nil {
 		return err

@@ -25,6 +25,8 @@ type options struct {
 	hold       bool
 	audit      bool
 	churn      time.Duration
+	noise      time.Duration
+	outage     time.Duration
 	jobs       time.Duration
 	seed       uint64
 }
@@ -32,20 +34,28 @@ type options struct {
 // The kinds of agents, and the phases in their order. The first phase always runs.
 var (
 	agentKinds = []string{"native", "rancher", "kubefleet"}
-	allPhases  = []string{"join", "idle", "silence", "return", "bundle", "agents", "placement", "restart", "leave", "churn"}
+	allPhases  = []string{"join", "idle", "silence", returning, noise, outage, "bundle", "agents", "placement", "restart", "leave", "churn"}
 )
 
-// returning is the phase that runs only on request, because it takes more than ten minutes.
+// returning takes more than ten minutes. Like the phases of a bad network, it runs only on request.
 const returning = "return"
+
+// onRequest are the phases that run only if they are named.
+var onRequest = []string{returning, noise, outage}
+
+// disturbs reports whether a phase needs connections that can be disturbed.
+func (o options) disturbs() bool {
+	return o.kind == "native" && (slices.Contains(o.phases, noise) || slices.Contains(o.phases, outage))
+}
 
 func parse(arguments []string) (options, error) {
 	var o options
 	set := flag.NewFlagSet("fleet", flag.ContinueOnError)
 	members := set.String("members", "100", "how many members, or several sizes, each on a control plane of its own: 100,1000")
-	others := slices.DeleteFunc(slices.Clone(allPhases), func(phase string) bool { return phase == returning })
+	others := slices.DeleteFunc(slices.Clone(allPhases), func(phase string) bool { return slices.Contains(onRequest, phase) })
 	phases := set.String("phases", strings.Join(others, ","),
-		"what to measure after the join; restart is a fail-over with two replicas; "+returning+
-			" takes 11 minutes more and is only measured if it is named")
+		"what to measure after the join; restart is a fail-over with two replicas; "+strings.Join(onRequest, ", ")+
+			" take many minutes more and are only measured if they are named")
 	set.StringVar(&o.kind, "kind", agentKinds[0], "which agents: "+strings.Join(agentKinds, ", "))
 	set.IntVar(&o.concurrent, "concurrent", 100, "how many join at once; 0 for all")
 	set.IntVar(&o.replicas, "replicas", 1, "replicas of the hub, 1 or 2")
@@ -53,6 +63,8 @@ func parse(arguments []string) (options, error) {
 	set.IntVar(&o.silent, "silent", 10, "how many members stop their heartbeats")
 	set.IntVar(&o.leave, "leave", 20, "how many members leave at once")
 	set.DurationVar(&o.churn, "churn", 0, "how long members join and leave at random, and labels and Bundles change; 0 for not at all")
+	set.DurationVar(&o.noise, noise, 5*time.Minute, "how long members have bad networks")
+	set.DurationVar(&o.outage, outage, 10*time.Minute, "how long no member reaches the hub")
 	set.DurationVar(&o.jobs, "jobs", time.Minute, "how often a CronJob starts a Pod on each member with a native agent; 0 for never")
 	set.Uint64Var(&o.seed, "seed", 1, "which random changes")
 	set.StringVar(&o.out, "out", "", "directory for results.md, results.json and plots; none if empty")

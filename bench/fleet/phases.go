@@ -42,8 +42,7 @@ func (r *run) idle() {
 	r.result.add("idle: hub writes per heartbeat", (to.written-from.written)/max(beats, 1), "writes")
 	r.result.add("idle: hub reads per heartbeat", (to.read-from.read)/max(beats, 1), "reads")
 	r.result.add("idle: oldest heartbeat, of the period", oldest/r.period().Seconds(), "periods")
-	r.result.add("idle: members falsely lost", to.hub.sum("muster_hub_member_transitions_total",
-		`to="Lost"`)-from.hub.sum("muster_hub_member_transitions_total", `to="Lost"`), "members")
+	r.result.add("idle: members falsely lost", to.lost()-from.lost(), "members")
 	r.result.add("idle: members that are lost", float64(to.hub.members("Lost")), "members")
 	r.explainLost()
 	r.result.add("idle: hub memory per member (RSS)", 1024*to.usage["muster-hub"].RSS/float64(len(r.members)), "KiB")
