@@ -40,8 +40,8 @@ func clockOf(i int) clock.Clock {
 	return clock.RealClock{}
 }
 
-// reach returns the address of the hub for a member. If a phase disturbs connections, each member has
-// its own, and some have a wrong clock.
+// reach returns the address of the hub for a member. If a phase disturbs connections, each member
+// has its own, and some have a wrong clock.
 func (r *run) reach(n *native, i int) string {
 	if !r.options.disturbs() {
 		return r.cluster.Config.Host
@@ -50,8 +50,8 @@ func (r *run) reach(n *native, i int) string {
 	return n.link.URL
 }
 
-// noise measures a fleet with bad networks. Of a hundred members, five are slow and lose packets, and
-// the connection of one breaks every second period.
+// noise measures a fleet with bad networks. Of a hundred members, five are slow and lose packets,
+// and the connection of one breaks every second period.
 func (r *run) noise() {
 	links := r.links()
 	for i, l := range links {

@@ -64,8 +64,8 @@ func simulate(t testing.TB, o options, size int) *result {
 	r.ceiling("before")
 	r.join(size)
 	phases := map[string]func(){
-		"idle": r.idle, "silence": r.silence, "return": r.comeBack, noise: r.noise, outage: r.outage, "bundle": r.bundle, "agents": r.agents, "placement": r.placement,
-		"restart": r.restart, "leave": r.leave, "churn": r.churn,
+		"idle": r.idle, "silence": r.silence, "return": r.comeBack, noise: r.noise, outage: r.outage, "bundle": r.bundle,
+		"agents": r.agents, "placement": r.placement, "restart": r.restart, "leave": r.leave, "churn": r.churn,
 	}
 	for _, name := range allPhases[1:] {
 		if slices.Contains(o.phases, name) {
