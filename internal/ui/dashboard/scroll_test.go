@@ -138,6 +138,11 @@ func TestSelectionAndFocusSurviveScrolling(t *testing.T) {
 
 	b.Do(chromedp.Click("[data-all]"))
 	b.Becomes("the box for all ends the selection", selected, "Select all in view")
+	const held = `document.querySelector("#bulk button[name=action]:not([aria-describedby])").disabled`
+	b.JS(`[...Array(most + 1).keys()].forEach((i) => chosen.add("member-" + i)), count()`)
+	b.Becomes("too many members cannot change at once", held, "true")
+	b.JS(`chosen.clear(), count()`)
+	b.Becomes("fewer can", held, "false")
 	b.Do(chromedp.Click("[data-all]"))
 	b.Becomes("it selects the visible rows", fmt.Sprintf(`%s === inView().length + " selected" && inView().length > 5`, selected), "true")
 	b.Do(chromedp.SendKeys("#search [name=name]", "edge-0000"))

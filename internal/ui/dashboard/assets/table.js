@@ -33,6 +33,7 @@ function count() {
   const one = long ? "Select all in view" : "Select all on this page";
   const many = chosen.size > most ? `, at most ${most} change at once` : "";
   document.querySelector("#bulk [data-chosen]").textContent = chosen.size ? `${chosen.size} selected${many}` : one;
+  for (const button of document.querySelectorAll("#bulk button[name=action]:not([aria-describedby])")) button.disabled = chosen.size > most;
 }
 
 document.addEventListener("change", (event) => {
