@@ -39,8 +39,8 @@ func TestHookOfADeployerThatIsKilledRunsOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			binary := testkube.Build(t, protocol.Program)
-			first := r.program(binary, r.cluster.Config.Host)
 			r.place("web", fleet.BundleDeploymentOptions{}, hook, configMap("web", "one"))
+			first := r.program(binary, r.cluster.Config.Host)
 			uid := r.underWay()
 			r.check(first.Process.Signal(syscall.SIGKILL))
 			<-first.exited
@@ -64,8 +64,8 @@ func TestHookOfADeployerThatIsKilledRunsOnce(t *testing.T) {
 func TestHookOfADeployerThatLosesItsLeaseRunsOnce(t *testing.T) {
 	r := newRig(t)
 	binary := testkube.Build(t, protocol.Program)
-	first := r.program(binary, r.cluster.Config.Host)
 	r.place("web", fleet.BundleDeploymentOptions{}, hook, configMap("web", "one"))
+	first := r.program(binary, r.cluster.Config.Host)
 	uid := r.underWay()
 	lease := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}}
 	lease.Namespace, lease.Name = r.agent, "fleet-agent"
@@ -85,7 +85,6 @@ func TestHookOfADeployerThatLosesItsLeaseRunsOnce(t *testing.T) {
 func TestHookThatHasSucceededAndGoneIsNotRunAgain(t *testing.T) {
 	r := newRig(t)
 	binary := testkube.Build(t, protocol.Program)
-	first := r.program(binary, r.cluster.Config.Host)
 	goes := hook
 	goes.Content = strings.Replace(hook.Content, `"pre-install,pre-upgrade"`,
 		`"pre-install,pre-upgrade", "helm.sh/hook-delete-policy": hook-succeeded`, 1)
@@ -99,6 +98,7 @@ spec:
     metadata: {labels: {app: never}}
     spec: {containers: [{name: a, image: nowhere.example.com/a}]}
 `))
+	first := r.program(binary, r.cluster.Config.Host)
 	r.underWay()
 	r.complete()
 	applied := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}}
@@ -121,8 +121,9 @@ spec:
 func TestHookWithTheNumberOfItsRevisionGoesOn(t *testing.T) {
 	r := newRig(t)
 	binary := testkube.Build(t, protocol.Program)
+	r.place("web", fleet.BundleDeploymentOptions{}, chartOf()...)
 	first := r.program(binary, r.cluster.Config.Host)
-	r.deploy("web", fleet.BundleDeploymentOptions{}, chartOf()...)
+	r.until("web", fleet.StateReady)
 	numbered := strings.Replace(hook.Content, `annotations: {`, `annotations: {revision: "{{ .Release.Revision }}", `, 1)
 	r.place("web", fleet.BundleDeploymentOptions{}, chartOf(file("templates/hook.yaml", numbered))...)
 	uid := r.underWay()

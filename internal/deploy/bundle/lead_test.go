@@ -75,8 +75,8 @@ func (r *rig) prints(p *program, parts ...string) {
 func TestHookThatRunsWhileTheAgentIsReplacedRunsOnce(t *testing.T) {
 	r := newRig(t)
 	binary := testkube.Build(t, protocol.Program)
-	first := r.program(binary, r.cluster.Config.Host)
 	r.place("web", fleet.BundleDeploymentOptions{}, hook, configMap("web", "one"))
+	first := r.program(binary, r.cluster.Config.Host)
 	uid := r.underWay()
 	second := r.program(binary, r.cluster.Config.Host)
 	r.prints(second, "Deployer waits for another deployer to end")
@@ -112,8 +112,9 @@ func TestHookThatRunsWhileTheAgentIsReplacedRunsOnce(t *testing.T) {
 func TestDeployerThatIsKilledIsSucceededWhenItsLeaseExpires(t *testing.T) {
 	r := newRig(t)
 	binary := testkube.Build(t, protocol.Program)
+	r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
 	first := r.program(binary, r.cluster.Config.Host)
-	r.deploy("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
+	r.until("web", fleet.StateReady)
 	second := r.program(binary, r.cluster.Config.Host)
 	r.prints(second, "Deployer waits for another deployer to end")
 	r.check(first.Process.Signal(syscall.SIGKILL))
@@ -126,8 +127,8 @@ func TestDeployerThatIsKilledIsSucceededWhenItsLeaseExpires(t *testing.T) {
 
 func TestDeployerThatLosesItsLeaseEndsAtOnce(t *testing.T) {
 	r := newRig(t)
-	first := r.program(testkube.Build(t, protocol.Program), r.cluster.Config.Host)
 	r.place("web", fleet.BundleDeploymentOptions{}, hook, configMap("web", "one"))
+	first := r.program(testkube.Build(t, protocol.Program), r.cluster.Config.Host)
 	r.underWay()
 	lease := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}}
 	lease.Namespace, lease.Name = r.agent, "fleet-agent"

@@ -167,8 +167,8 @@ func TestASuspectThatIsRemovedHoldsNoOtherUp(t *testing.T) {
 func TestTheEndOfARenderingEndsNothingElse(t *testing.T) {
 	t.Setenv("MEMORY_LIMIT", fmt.Sprint(256<<20))
 	r := newRigAlone(t)
-	p := r.program(testkube.Build(t, protocol.Program), r.cluster.Config.Host, "--render-timeout=5s")
 	r.place("web", fleet.BundleDeploymentOptions{}, hook, configMap("web", "one"))
+	p := r.program(testkube.Build(t, protocol.Program), r.cluster.Config.Host, "--render-timeout=5s")
 	uid := r.underWay()
 	for name, template := range map[string]string{
 		"much":    `{{ repeat 600000000 "x" }}`,

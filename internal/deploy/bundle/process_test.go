@@ -49,8 +49,13 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
+// program starts a deployer. It ends at once without anything to deploy, so place something first.
 func (r *rig) program(binary, server string, arguments ...string) *program {
 	r.t.Helper()
+	placed := &fleet.BundleDeploymentList{}
+	if r.check(r.kube.List(r.t.Context(), placed, client.InNamespace(r.member))); len(placed.Items) == 0 {
+		r.t.Fatal("the deployer would end, because nothing is placed")
+	}
 	p := &program{
 		Cmd:    exec.Command(binary, "--kubeconfig", filepath.Join(r.cluster.Dir, "kubeconfig"), "--namespace", r.agent, "--lease-duration=18s"),
 		output: &output{}, exited: make(chan error, 1),
@@ -114,10 +119,11 @@ func TestProgramGoesOnAtAnotherAddressOfTheHub(t *testing.T) {
 	r := newRig(t)
 	first, shutFirst := r.relay()
 	second, _ := r.relay()
+	r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
 	// A machine that is busy for seconds loses a shorter lease, and the test does not start the
 	// program again.
 	p := r.program(testkube.Build(t, protocol.Program), first, "--lease-duration=45s")
-	r.deploy("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
+	r.until("web", fleet.StateReady)
 	p.order.Hub.Server = second
 	r.check(p.order.Send(p.orders))
 	r.eventually("it has moved", func() error {
@@ -141,8 +147,8 @@ func TestProgramGoesOnAtAnotherAddressOfTheHub(t *testing.T) {
 func TestProgramThatWasKilledInAnInstallationGoesOn(t *testing.T) {
 	r := newRig(t)
 	binary := testkube.Build(t, protocol.Program)
-	first := r.program(binary, r.cluster.Config.Host)
 	r.place("web", fleet.BundleDeploymentOptions{}, hook, configMap("web", "one"))
+	first := r.program(binary, r.cluster.Config.Host)
 	r.eventually("the installation is under way", func() error {
 		histories := &corev1.SecretList{}
 		r.check(r.kube.List(t.Context(), histories, client.InNamespace(r.target), client.MatchingLabels{"status": "pending-install"}))
