@@ -10,6 +10,14 @@ import (
 // chartsAreTested runs helm test of every release and reads the output of the tests.
 func chartsAreTested(ctx context.Context, e *env) (string, error) {
 	began := time.Now()
+	// The hub sends the agent of the MemberCluster its chart, which undoes the limit of an earlier
+	// scenario.
+	if _, err := e.sh(ctx, e.hub, "kubectl wait membercluster member-1 --for=condition=AgentUpToDate --timeout=90s"); err != nil {
+		return "", err
+	}
+	if _, err := e.sh(ctx, e.one, "kubectl -n fleet-system rollout status deployment/member-agent --timeout=60s"); err != nil {
+		return "", err
+	}
 	for _, release := range []struct {
 		on                           *cluster
 		namespace, name, flags, says string
