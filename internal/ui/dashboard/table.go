@@ -224,13 +224,14 @@ func (q query) table(members []*entry) (t tabled) {
 		t.Headings = append(t.Headings, h)
 	}
 	t.Total = len(sorted)
-	begin := min(q.Page-1, max(0, t.Total-1)/rowsOnPage) * rowsOnPage
+	last := max(0, t.Total-1) / rowsOnPage
+	begin := min(q.Page-1, last) * rowsOnPage
 	end := min(begin+rowsOnPage, t.Total)
 	for _, e := range sorted[begin:end] {
 		t.Rows = append(t.Rows, rowOf(e, shown))
 	}
 	t.First, t.Last = begin+1, end
-	t.Page, t.Pages = begin/rowsOnPage+1, (max(0, t.Total-1))/rowsOnPage+1
+	t.Page, t.Pages = begin/rowsOnPage+1, last+1
 	to := q
 	if to.Page = begin / rowsOnPage; to.Page > 0 {
 		t.Previous = to.Link()
