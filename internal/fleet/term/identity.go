@@ -25,6 +25,7 @@ const (
 	keyTerm     = "term"
 	keyFencedBy = "fencedBy"
 	keyDemoted  = "demoted"
+	keyInForce  = "inForce"
 )
 
 // Identity is the identity of a hub, as stored in a Secret of its namespace.
@@ -36,6 +37,8 @@ type Identity struct {
 	FencedBy *clusterv1beta1.HubTerm
 	// Demoted is set if an administrator has stopped the hub.
 	Demoted bool
+	// InForce is the term at the last start of the controllers of the hub; 0 before the first one.
+	InForce int64
 }
 
 // NewIdentity returns the identity of a new hub, with the term 1.
@@ -103,6 +106,9 @@ func (i Identity) Fill(secret *corev1.Secret) {
 	if i.Demoted {
 		secret.Data[keyDemoted] = []byte("true")
 	}
+	if i.InForce > 0 {
+		secret.Data[keyInForce] = []byte(strconv.FormatInt(i.InForce, 10))
+	}
 }
 
 // Secret returns the Secret of the identity in the hub's namespace.
@@ -126,6 +132,7 @@ func FromSecret(secret *corev1.Secret) (Identity, error) {
 		return Identity{}, errors.New("it holds no term of at least 1")
 	}
 	i := Identity{key: ed25519.NewKeyFromSeed(seed), Term: number, Demoted: string(secret.Data[keyDemoted]) == "true"}
+	i.InForce, _ = strconv.ParseInt(string(secret.Data[keyInForce]), 10, 64) // absent before the first start of the hub
 	if stored := secret.Data[keyFencedBy]; len(stored) > 0 {
 		if i.FencedBy, err = Decode(string(stored)); err != nil {
 			return Identity{}, fmt.Errorf("its proof of another hub is invalid: %w", err)

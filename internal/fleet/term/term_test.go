@@ -101,6 +101,10 @@ func TestAnIdentityIsStoredPromotedAndRestored(t *testing.T) {
 	if read := stored(); read.Term != 3 || read.Stopped("a") != "" {
 		t.Errorf("it has term %d: %s", read.Term, read.Stopped("a"))
 	}
+	i.InForce = 3
+	if read := stored(); read.InForce != 3 || read.Promote(0).InForce != 3 {
+		t.Errorf("term %d is in force, and %d after a promotion that the hub has not seen", read.InForce, read.Promote(0).InForce)
+	}
 	i.FencedBy = Sign(i.key, 7, "b")
 	if why := stored().Stopped("a"); !strings.Contains(why, "it has term 3") || !strings.Contains(why, "has term 7") {
 		t.Errorf("fenced: %q", why)

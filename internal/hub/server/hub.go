@@ -238,6 +238,7 @@ func setUp(ctx context.Context, mgr manager.Manager, options Options, server *se
 		func() error { return addInventory(ctx, mgr, deps) },
 		func() error { return selfimport.New(selfimport.Deps{Deps: deps, Hub: mgr.GetConfig()}).Register(mgr) },
 		func() error { return clusterapi.New(deps).Register(ctx, mgr) },
+		func() error { return mgr.Add(manager.RunnableFunc(keeper.TakeOver)) },
 	} {
 		if err := register(); err != nil {
 			return err

@@ -398,6 +398,13 @@ func TestACarelessAdministratorLosesNoTermOfARunningHub(t *testing.T) {
 		return nil
 	})
 	reported(2)
+	f.eventually("the hub has stored that it works with the term", func() error {
+		i, _, err := f.identity()
+		if err == nil && i.InForce != 2 {
+			err = fmt.Errorf("term %d is in force", i.InForce)
+		}
+		return err
+	})
 	write(func(*term.Identity) {}, "damaged")
 	f.eventually("the hub keeps its identity", func() error {
 		if !strings.Contains(f.hub.Log(), "The identity in force stays") {

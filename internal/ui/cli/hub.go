@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -72,7 +73,8 @@ func newHubPromote(streams genericiooptions.IOStreams, h *access) *cobra.Command
 		Short: "Raise the term of a hub, so that members obey it and no other",
 		Long: `Raise the term of a hub above its own term, and above the term of the hub that has fenced it.
 Members of this hub then refuse every other hub with the same key, and the other hub stops
-when it sees the proof. A fenced or demoted hub works again.
+when it sees the proof. A fenced or demoted hub works again. The command waits until the hub has
+started its controllers with the term. The exit code is 4 after --timeout.
 
 Stop the other hub first, or demote it. Members that have joined the other hub keep obeying
 it until they come back to this hub.`,
@@ -90,6 +92,7 @@ it until they come back to this hub.`,
 		},
 	}
 	command.Flags().Int64Var(&b.above, "above", 0, "Term of another hub, to exceed it too")
+	command.Flags().DurationVar(&b.timeout, "timeout", b.timeout, "Time to wait until the hub uses the term; 0 to return at once")
 	b.addYes(command)
 	return command
 }
@@ -211,8 +214,60 @@ func (b *hubber) change(ctx context.Context, what string, edit func(term.Identit
 	}
 	if next.Demoted {
 		p.line("It is demoted now. It stops its controllers within seconds.")
-	} else {
-		p.line("It has term %d now. It starts its controllers again within seconds.", next.Term)
+		return p.err
+	}
+	p.line("It has term %d now. It starts its controllers again within seconds.", next.Term)
+	if p.err != nil || b.timeout <= 0 {
+		return p.err
+	}
+	return within(ctx, b.timeout, func(ctx context.Context) error { return b.awaitTerm(ctx, hub, next.Term) })
+}
+
+// awaitTerm waits until the hub has started its controllers with a term.
+func (b *hubber) awaitTerm(ctx context.Context, hub hubIdentity, number int64) error {
+	p := b.newProgress(b.Out)
+	last := fmt.Sprintf("the hub at %s has not started its controllers with term %d", hub.server, number)
+	unseen, err := await(ctx, &p, func(ctx context.Context) (bool, error) {
+		if err := hub.Get(ctx, client.ObjectKeyFromObject(hub.secret), hub.secret); err != nil {
+			return false, fmt.Errorf("reading Secret %s/%s, the identity of the hub: %w", naming.SystemNamespace, naming.HubIdentitySecret, err)
+		}
+		now, err := term.FromSecret(hub.secret)
+		switch why := now.Stopped(hub.cluster); {
+		case err != nil:
+			return false, final{fmt.Errorf("the Secret %s/%s is no identity of a hub: %w", naming.SystemNamespace, naming.HubIdentitySecret, err)}
+		case now.Term > number || why != "":
+			return false, final{fmt.Errorf("the identity of the hub has changed again: it has term %d; see muster hub status", now.Term)}
+		case now.InForce == number:
+			p.step("the hub works with term %d", number)
+			return true, nil
+		}
+		p.step("waiting until the hub starts its controllers with term %d", number)
+		if why := hub.idleBecause(ctx); why != "" {
+			p.step("the hub does not use term %d yet: %s", number, why)
+			last = fmt.Sprintf("the hub at %s does not use term %d: %s", hub.server, number, why)
+		}
+		return false, nil
+	})
+	switch {
+	case wait.Interrupted(err) && unseen != nil:
+		return fmt.Errorf("%s: %w", last, errors.Join(unseen, err))
+	case wait.Interrupted(err):
+		return fmt.Errorf("%s: %w", last, err)
+	case err != nil:
+		return err
 	}
 	return p.err
+}
+
+// idleBecause returns the reason why no hub acts on the cluster; "" if one leads, or if that is
+// unknown.
+func (c *checked) idleBecause(ctx context.Context) string {
+	cause, ready, err := c.causeOf(ctx, naming.SystemNamespace, hubDeployment)
+	if err == nil && !ready && cause != nil {
+		return cause.Message
+	}
+	if _, err := c.leader(ctx); err != nil && !errors.As(err, &notAsked{}) {
+		return err.Error()
+	}
+	return ""
 }

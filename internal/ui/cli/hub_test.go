@@ -2,15 +2,19 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-fleet/muster/internal/fleet/term"
+	"github.com/muster-fleet/muster/internal/hub/runtime/identity"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
@@ -33,6 +37,26 @@ func (r restoring) identity(of client.Client) term.Identity {
 	identity, err := term.FromSecret(secret)
 	r.check(err)
 	return identity
+}
+
+// takesOver keeps the identity of the hub until the end of the test, as a running hub does.
+func (r restoring) takesOver() {
+	r.t.Helper()
+	keeper, err := identity.New(r.target.Config, naming.SystemNamespace, logr.Discard())
+	r.check(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { keeper.Follow(ctx) })
+	running.Go(func() {
+		for ctx.Err() == nil {
+			if err := errors.Join(keeper.Load(ctx), keeper.TakeOver(ctx)); err != nil && ctx.Err() == nil {
+				r.t.Error(err)
+				return
+			}
+			keeper.Changed(ctx)
+		}
+	})
+	r.t.Cleanup(func() { cancel(); running.Wait() })
 }
 
 func TestAHubIsPromotedAndDemotedOnlyAfterAQuestion(t *testing.T) {
@@ -72,8 +96,14 @@ func TestAHubIsPromotedAndDemotedOnlyAfterAQuestion(t *testing.T) {
 	if _, _, err := admin.run("hub", "status", "--exit-code"); ExitCode(err) != exitNotWell {
 		t.Errorf("the exit code for a demoted hub is %d", ExitCode(err))
 	}
-	admin.says("hub promote --yes", "has term 3 and is Demoted", "It has term 4")
-	admin.says("hub promote --above 7 --yes", "It has term 8")
+	admin.says("hub promote --yes --timeout 0", "has term 3 and is Demoted", "It has term 4")
+	out, _, err := admin.run("hub", "promote", "--yes", "--timeout", "2s")
+	if ExitCode(err) != exitTimedOut || !strings.Contains(out, "waiting until the hub starts its controllers with term 5") ||
+		!strings.Contains(err.Error(), "does not use term 5: ") || !strings.Contains(err.Error(), "timed out after 2s") {
+		t.Errorf("without a running hub: %v\n%s", err, out)
+	}
+	r.takesOver()
+	admin.says("hub promote --above 7 --yes --timeout 1m", "It has term 8", "the hub works with term 8")
 
 	fenced := r.identity(r.onto)
 	other := fenced.Promote(11)
@@ -83,7 +113,7 @@ func TestAHubIsPromotedAndDemotedOnlyAfterAQuestion(t *testing.T) {
 	fenced.Fill(secret)
 	r.check(r.onto.Update(context.Background(), secret))
 	admin.says("hub status", "State    Fenced", "it has term 8", "has term 12", "another-cluster")
-	admin.says("hub promote --yes", "is Fenced", "It has term 13")
+	admin.says("hub promote --yes", "is Fenced", "It has term 13", "the hub works with term 13")
 	out, said, err := admin.run("hub", "status")
 	if err != nil || strings.Contains(out+said, string(fenced.Seed())) {
 		t.Errorf("the key of the hub is shown: %v", err)

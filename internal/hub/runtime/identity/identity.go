@@ -14,7 +14,6 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -129,6 +128,40 @@ func (k *Keeper) parse(secret *corev1.Secret) (term.Identity, error) {
 			"makes another key", k.secretName(), err)
 	}
 	return identity, nil
+}
+
+// TakeOver stores that the controllers of the hub have started with the term in force. muster hub
+// promote waits for it.
+func (k *Keeper) TakeOver(ctx context.Context) error {
+	for backoff := retry.Unreachable(); ; {
+		err := k.takeOver(ctx)
+		if err == nil || ctx.Err() != nil {
+			return nil //nolint:nilerr // the hub stops
+		}
+		k.log.Info("Failed to store the term in force", "reason", err.Error())
+		_ = retry.Wait(ctx, clock.RealClock{}, backoff.Step()) // the loop ends with ctx
+	}
+}
+
+func (k *Keeper) takeOver(ctx context.Context) error {
+	secret, err := k.secrets.Get(ctx, naming.HubIdentitySecret, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("reading Secret %s: %w", k.secretName(), err)
+	}
+	identity, err := k.parse(secret)
+	if err != nil {
+		return err
+	}
+	own := k.Term()
+	if own == nil || identity.Term != own.Term || identity.InForce == own.Term {
+		return nil // it is stored, or the hub begins anew with another term
+	}
+	identity.InForce = own.Term
+	identity.Fill(secret)
+	if _, err := k.secrets.Update(ctx, secret, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("writing Secret %s: %w", k.secretName(), err)
+	}
+	return nil
 }
 
 // Create makes the identity of a new hub, unless there is one.
@@ -276,46 +309,3 @@ func (k *Keeper) forget(member string) {
 
 // maxUnproven bounds the number of counted members.
 const maxUnproven = 1000
-
-var (
-	termMetric = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "muster_hub_term", Help: "Term of this hub. Of two hubs with the same key, members obey the higher term.",
-	})
-	stoppedMetric = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "muster_hub_stopped", Help: "1 if this hub changes nothing, because it is fenced or demoted, else 0.",
-	})
-	unprovenMetric = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "muster_hub_unproven_terms", Help: "Members with a higher term of this hub in their reports, without a valid signature.",
-	})
-)
-
-// Metrics collects the metrics of a hub process.
-type Metrics struct{}
-
-// Describe implements prometheus.Collector.
-func (Metrics) Describe(into chan<- *prometheus.Desc) {
-	for _, gauge := range []prometheus.Gauge{termMetric, stoppedMetric, unprovenMetric} {
-		gauge.Describe(into)
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (Metrics) Collect(into chan<- prometheus.Metric) {
-	for _, gauge := range []prometheus.Gauge{termMetric, stoppedMetric, unprovenMetric} {
-		gauge.Collect(into)
-	}
-}
-
-// observe sets the metrics. The caller holds the lock.
-func (k *Keeper) observe() {
-	unprovenMetric.Set(float64(len(k.unproven)))
-	if k.current == nil {
-		return
-	}
-	termMetric.Set(float64(k.current.Term))
-	stopped := 0.0
-	if k.current.Stopped(k.cluster) != "" {
-		stopped = 1
-	}
-	stoppedMetric.Set(stopped)
-}
