@@ -24,7 +24,7 @@ const (
 	HistoryApprovalRequired HistoryReason = "ApprovalRequired"
 	// HistoryApproved: a user has approved the member or its request.
 	HistoryApproved HistoryReason = "Approved"
-	// HistoryDenied: a user has denied the member or its request.
+	// HistoryDenied: a registration request for the member was denied, by a user or by the hub.
 	HistoryDenied HistoryReason = "Denied"
 	// HistoryLost: the agent has missed its heartbeats.
 	HistoryLost HistoryReason = "Lost"
@@ -54,11 +54,13 @@ const (
 	HistoryLeft HistoryReason = "Left"
 )
 
-// MaxHistory is the number of entries that the hub keeps of a member.
+// MaxHistory is the number of entries that the hub keeps of a member, apart from denied requests.
+// These have one entry for each cause.
 const MaxHistory = 20
 
 // HistoryEntry is a change in the life of a member, or a series of changes of one kind within an
-// hour. The hub writes it together with the status that shows the change.
+// hour. The hub writes it together with the status that shows the change. Denied requests of one
+// cause share one entry.
 type HistoryEntry struct {
 	// time is the time when the hub noticed the change, or the first of several.
 	// +required
@@ -66,6 +68,11 @@ type HistoryEntry struct {
 	// reason is the kind of the change, such as Joined, Lost or Back.
 	// +required
 	Reason HistoryReason `json:"reason"`
+	// cause is the reason of a denied registration request, such as InvalidSignature or NotApproved.
+	// Other changes have none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Cause string `json:"cause,omitempty"`
 	// message describes the change, or the last of several, in one sentence.
 	// +optional
 	Message limits.Line `json:"message,omitempty"`

@@ -111,6 +111,10 @@ type ClusterRegistrationStatus struct {
 	// hub withdraws an unread answer. A Muster addition.
 	// +optional
 	GrantedAt *metav1.Time `json:"grantedAt,omitempty"`
+	// deniedAt is the time when the hub or a user denied the request, by the hub's clock. A Muster
+	// addition.
+	// +optional
+	DeniedAt *metav1.Time `json:"deniedAt,omitempty"`
 	// firstSeenVersion is the metadata.resourceVersion of the request when the hub first saw it.
 	// Creation times have a resolution of a second. Of two requests from one second, the one with the
 	// greater version is newer. A Muster addition.

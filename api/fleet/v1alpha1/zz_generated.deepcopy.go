@@ -1027,6 +1027,10 @@ func (in *ClusterRegistrationStatus) DeepCopyInto(out *ClusterRegistrationStatus
 		in, out := &in.GrantedAt, &out.GrantedAt
 		*out = (*in).DeepCopy()
 	}
+	if in.DeniedAt != nil {
+		in, out := &in.DeniedAt, &out.DeniedAt
+		*out = (*in).DeepCopy()
+	}
 	if in.Answer != nil {
 		in, out := &in.Answer, &out.Answer
 		*out = make([]byte, len(*in))

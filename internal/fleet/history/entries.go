@@ -14,7 +14,8 @@ const gatherPeriod = time.Hour
 
 // Append returns the history with further changes. A change joins the entry of its kind if the last
 // change there is less than an hour old. Above the maximum, the oldest entry of the most frequent
-// kind is dropped: a flapping member does not displace its revocation.
+// kind is dropped: a flapping member does not displace its revocation. Entries about denied
+// requests stay, and do not count: the sender of requests does not displace any change.
 func Append(recorded []clusterv1beta1.HistoryEntry, changes []Change, now time.Time) []clusterv1beta1.HistoryEntry {
 	if len(changes) == 0 {
 		return recorded
@@ -31,11 +32,21 @@ func Append(recorded []clusterv1beta1.HistoryEntry, changes []Change, now time.T
 		entry.Count, entry.LastTime, entry.Message = int32(entry.Changes()+1), &at, change.Message //nolint:gosec // one per change
 		entries = append(slices.Delete(entries, index, index+1), entry)
 	}
-	for len(entries) > clusterv1beta1.MaxHistory {
+	for changes := counted(entries); changes > clusterv1beta1.MaxHistory; changes-- {
 		index := surplus(entries)
 		entries = slices.Delete(entries, index, index+1)
 	}
 	return entries
+}
+
+// counted returns the number of entries under the maximum.
+func counted(entries []clusterv1beta1.HistoryEntry) (number int) {
+	for i := range entries {
+		if entries[i].Cause == "" {
+			number++
+		}
+	}
+	return number
 }
 
 // lastOf returns the index of the newest entry of a reason, or -1. The entries are in the order of
@@ -61,11 +72,13 @@ func newest(entries []clusterv1beta1.HistoryEntry, reasons ...clusterv1beta1.His
 func surplus(entries []clusterv1beta1.HistoryEntry) int {
 	counts := map[clusterv1beta1.HistoryReason]int{}
 	for i := range entries {
-		counts[entries[i].Reason]++
+		if entries[i].Cause == "" {
+			counts[entries[i].Reason]++
+		}
 	}
-	found := 0
+	found := -1
 	for i := range entries {
-		if counts[entries[i].Reason] > counts[entries[found].Reason] {
+		if entries[i].Cause == "" && (found < 0 || counts[entries[i].Reason] > counts[entries[found].Reason]) {
 			found = i
 		}
 	}

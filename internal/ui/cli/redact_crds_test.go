@@ -54,7 +54,7 @@ var harmless = map[string]string{
 		conditions[].KEY approvalExpression`,
 	"where in an object something is": `path fieldPath jsonPointers[] op`,
 	"how far something has come": `status state agentState bundleState deployed readyBundles readyClusters readyBundleDeployments readyNodes
-		members monitored approvedReason ClusterRegistrationToken.status.used resourceErrors[]`,
+		members monitored approvedReason history[].cause ClusterRegistrationToken.status.used resourceErrors[]`,
 	"when something is, or was": `createdAt lastTransitionTime lastUpdateTime waitTime ttl garbageCollectionInterval
 		pollingInterval imageScanInterval
 		Schedule.spec.schedule

@@ -33,12 +33,13 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/joining/admission"
 	"github.com/muster-fleet/muster/internal/hub/joining/expression"
 	"github.com/muster-fleet/muster/internal/hub/members/audit"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
 const (
-	indexClientID = "registration.clientID"
+	indexClientID = membernamespace.IndexClientID
 	// indexQuarantinedKey finds quarantined Clusters by the key of their agent.
 	indexQuarantinedKey = "registration.quarantinedKey"
 	indexCluster        = "registration.clusterName"

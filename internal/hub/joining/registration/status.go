@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,6 +38,7 @@ func (c *Controller) report(ctx context.Context, r *fleet.ClusterRegistration, o
 	if after.Status.Granted {
 		after.Status.GrantedAt = cmp.Or(r.Status.GrantedAt, &metav1.Time{Time: c.Clock.Now()})
 	}
+	after.Status.DeniedAt = deniedAt(r, d, c.Clock.Now())
 	if said := o.attribution.condition(); said == nil {
 		after.Status.Conditions = kube.RemoveCondition(after.Status.Conditions, fleet.ConditionAttributed)
 	} else {
@@ -72,6 +74,19 @@ func (c *Controller) report(ctx context.Context, r *fleet.ClusterRegistration, o
 	case fleet.RegistrationWaiting, fleet.RegistrationGranted: // nothing to warn about
 	}
 	return nil
+}
+
+// deniedAt returns the time of the denial of a request, for the history of its Cluster. A granted
+// request that ends with the revocation of its member has none.
+func deniedAt(r *fleet.ClusterRegistration, d decision, now time.Time) *metav1.Time {
+	known := r.Status.DeniedAt
+	switch before := r.Status.State; {
+	case d.state != fleet.RegistrationDenied, before == fleet.RegistrationGranted, before == fleet.RegistrationDenied && known == nil:
+		return nil
+	case before == fleet.RegistrationDenied && r.Status.Reason == d.reason:
+		return known
+	}
+	return &metav1.Time{Time: now}
 }
 
 // verdicts returns the changes of a request with a pending or past decision of a user.

@@ -25,6 +25,8 @@ type reconciliation struct {
 	*Controller
 	cluster *fleet.Cluster
 	o       observed
+	// denialDue is the time when the next denied request is due in the history; zero if none is.
+	denialDue time.Time
 }
 
 // Observe registers the member with the tracker before it reads the tracker's observation.

@@ -73,6 +73,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		Watches(&fleet.Cluster{}, handler.Funcs{UpdateFunc: c.onLegacyBeat}).
 		Watches(&clusterv1beta1.InternalMemberCluster{}, member).
 		Watches(&fleet.BundleDeployment{}, c.onDeployment()).
+		Watches(&fleet.ClusterRegistration{}, controller.SkipInitial(controller.On(c.onDenial))).
 		Watches(&coordinationv1.Lease{}, controller.OnDeleted(member)).
 		WatchesMetadata(&corev1.Namespace{}, member).
 		WatchesMetadata(&corev1.ServiceAccount{}, member).
@@ -100,7 +101,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if cluster.Labels[fleet.LabelClusterManagement] != "" && cluster.DeletionTimestamp.IsZero() {
 		return r.yield(ctx)
 	}
-	return c.ReconcileRecord(ctx, &cluster, nil, r)
+	result, err := c.ReconcileRecord(ctx, &cluster, nil, r)
+	return r.awaitDenial(result), err
 }
 
 // onLegacyBeat counts a changed status.agent.lastSeen as a heartbeat if a Rancher Fleet agent has

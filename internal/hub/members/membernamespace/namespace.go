@@ -93,6 +93,10 @@ func ToCluster(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: key}}
 }
 
+// IndexClientID finds Clusters and their registration requests by client ID. The controller of the
+// requests registers it.
+const IndexClientID = "registration.clientID"
+
 // ClusterOfNamespace returns the request for the Cluster of a member namespace with the given name.
 func ClusterOfNamespace(ctx context.Context, reader client.Reader, name string) []reconcile.Request {
 	namespace := kube.CoreMetadata("Namespace")
