@@ -43,6 +43,10 @@ type outcome struct {
 	report *clusterv1beta1.InternalMemberCluster
 	// fallbackAt is the time to try the other addresses of the hub; zero if there is none.
 	fallbackAt time.Time
+	// standby is the further address of a restored hub, with a token for it; nil if there is none.
+	// since is the start of the loss of a running session; zero if the hub answered.
+	standby *hubclient.Address
+	since   time.Time
 	// session is the accepted session; boughtWith is the version of the registration token for a new
 	// one.
 	session    *hubclient.Session
@@ -140,8 +144,10 @@ func (a *Agent) stop(y **activity) {
 // handle processes the outcome of an activity after it ended by itself.
 func (a *Agent) handle(ctx context.Context, o outcome) {
 	o.activity.cancel()
-	tried := attempt{version: o.activity.version, result: o.result, message: o.message, left: o.left}
+	tried := attempt{version: o.activity.version, result: o.result, message: o.message, left: o.left, standby: o.standby}
 	switch {
+	case !o.since.IsZero():
+		a.unreachableSince = o.since
 	case o.result != unreachable:
 		a.unreachableSince = time.Time{}
 	case a.unreachableSince.IsZero() && o.activity.do == try:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,20 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/retry"
 )
+
+// attempt is the last try of a credential or registration token.
+type attempt struct {
+	// version is the version of the tried object; any other version is untried.
+	version string
+	result  result
+	message string
+	// retryAt is the time of the next try.
+	retryAt time.Time
+	// left is set if the hub had requested this cluster to leave.
+	left bool
+	// standby is the further address of a restored hub, with a token for it; nil if there is none.
+	standby *hubclient.Address
+}
 
 // try verifies the stored credential with the hub. If the hub refuses a credential it issued in
 // exchange for a user's token, the agent tries to rejoin by its key. It then tries the user's
@@ -128,7 +143,7 @@ func (a *Agent) register(ctx context.Context, o observation) outcome {
 		}
 		return end
 	}
-	if refused := a.refuseTerm(ctx, session); refused != nil {
+	if refused := a.refuseTerm(ctx, session, o.atStandby); refused != nil {
 		session.Close()
 		return *refused
 	}
@@ -165,18 +180,25 @@ func (o observation) former(next hubclient.Credential) *hubclient.Credential {
 
 // refuseTerm returns the outcome of a registration with a hub that the member does not obey; nil if
 // it obeys. The agent keeps its credential of the other hub, and shows the hub the higher term.
-func (a *Agent) refuseTerm(ctx context.Context, session *hubclient.Session) *outcome {
+func (a *Agent) refuseTerm(ctx context.Context, session *hubclient.Session, atStandby bool) *outcome {
 	if err := a.terms.load(ctx); err != nil {
 		return &outcome{result: unreachable, message: err.Error()}
 	}
 	refusal := a.terms.refusal(session.Report)
+	if atStandby {
+		refusal = standbyRefusal(a.terms.get(), session.Report.Spec.HubTerm)
+	}
 	if refusal == "" {
 		return nil
 	}
 	if err := session.ReportTerm(ctx, a.terms.get()); err != nil {
 		a.log.Info("Failed to show the higher term to a hub", "hub", session.Server(), "reason", session.Explain(err))
 	}
-	return &outcome{result: final, message: "the hub at " + session.Server() + " is refused: " + refusal + remedyFenced}
+	end := &outcome{result: final, message: "the hub at " + session.Server() + " is refused: " + refusal + remedyFenced}
+	if atStandby { // nothing on this cluster changes when the hub there is another one
+		end.result = refused
+	}
+	return end
 }
 
 // storeGranted stores the credential and retries until it succeeds, because the hub may not grant

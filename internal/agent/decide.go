@@ -79,18 +79,6 @@ const (
 	final  result = "final"
 )
 
-// attempt is the last try of a credential or registration token.
-type attempt struct {
-	// version is the version of the tried object; any other version is untried.
-	version string
-	result  result
-	message string
-	// retryAt is the time of the next try.
-	retryAt time.Time
-	// left is set if the hub had requested this cluster to leave.
-	left bool
-}
-
 // object is one of the three objects in the agent's namespace.
 type object struct {
 	// version is empty if the object does not exist.
@@ -131,6 +119,9 @@ type observed struct {
 	// reconnecting is set if the agent rejoins with its key after its credential has expired, without
 	// a registration token.
 	reconnecting bool
+	// atStandby is set if the agent joins a restored hub at a further address, because its own hub
+	// does not answer.
+	atStandby bool
 	// displaced is set if an agent of Rancher Fleet has registered this cluster while this agent ran.
 	displaced bool
 	// used is set if the present registration token bought the credential.
@@ -312,6 +303,11 @@ func decideToken(o observed, now time.Time) decision {
 		return decision{State: Retrying, Reason: o.join.message, Wake: o.join.retryAt}
 	case tried:
 		return decision{State: Retrying, Token: register, Reason: o.join.message}
+	case o.atStandby:
+		return decision{
+			State: Joining, Token: register,
+			Reason: fmt.Sprintf("the hub of %s does not answer; registering at the restored hub with the key of this cluster", o.record),
+		}
 	case o.reconnecting:
 		return decision{
 			State: Joining, Token: register,

@@ -29,8 +29,9 @@ import (
 // returnFactor is the wait between two tries of the first address, in waits for a fallback.
 const returnFactor = 5
 
-// knownAddresses returns the addresses in a report of the hub; none if it names no fallbacks.
-func knownAddresses(first address, report *clusterv1beta1.InternalMemberCluster) (hubclient.Addresses, error) {
+// knownAddresses returns the addresses in a report of the hub; none if it names no fallbacks. A
+// token for an address counts if the key opens it.
+func knownAddresses(first address, report *clusterv1beta1.InternalMemberCluster, key *credential.AgentKey) (hubclient.Addresses, error) {
 	requested := report.Spec.Hub
 	if requested == nil || requested.APIServerURL == "" || len(requested.Fallbacks) == 0 {
 		return hubclient.Addresses{}, nil
@@ -50,7 +51,7 @@ func knownAddresses(first address, report *clusterv1beta1.InternalMemberCluster)
 		if len(ca) == 0 {
 			ca = first.ca
 		}
-		named.List = append(named.List, hubclient.Address{Server: server, CA: ca})
+		named.List = append(named.List, hubclient.Address{Server: server, CA: ca, Token: standbyToken(key, server, fallback.StandbyToken)})
 	}
 	return named, nil
 }
@@ -133,6 +134,12 @@ func (m *mover) fallBack(ctx context.Context, addresses hubclient.Addresses) boo
 			kubeclient.Notify(m.relist)
 			return true
 		}
+		if errors.As(err, &unknownThere{}) && to.Token != "" {
+			if err = m.standbyAnswers(ctx, to); err == nil { // another activity joins the hub there, with the token
+				kubeclient.Notify(m.standby)
+				return false
+			}
+		}
 		if ctx.Err() != nil {
 			return false
 		}
@@ -161,7 +168,7 @@ func (m *mover) base(used address) address {
 
 // keepAddresses stores the addresses of a request with the credential, unless they are stored.
 func (m *mover) keepAddresses(ctx context.Context, first address) error {
-	known, err := knownAddresses(first, m.desired)
+	known, err := knownAddresses(first, m.desired, m.key())
 	if err != nil || bytes.Equal(known.Encode(), m.credential.Load().Addresses.Encode()) {
 		return err
 	}
@@ -204,6 +211,12 @@ func (a *Agent) tryFallbacks(ctx context.Context, o observation, c hubclient.Cre
 		if err == nil {
 			return outcome{result: accepted, session: session}
 		}
+		if errors.As(err, &unknownThere{}) && to.Token != "" {
+			if err = a.standbyAnswers(ctx, to, c, next.Mode); err == nil {
+				so.standby = &to
+				return so
+			}
+		}
 		so.message += "; at " + to.Server + ": " + err.Error()
 	}
 	return so
@@ -216,7 +229,7 @@ func (a *Agent) tryFallback(ctx context.Context, o observation, c hubclient.Cred
 		return nil, err
 	}
 	if err = session.Ask(ctx); err != nil {
-		err = errors.New(session.Explain(err))
+		err = explained(session, err)
 	} else if session.Report.UID != c.Addresses.Report {
 		err = errAnotherHub(session)
 	} else if err = a.terms.load(ctx); err == nil {

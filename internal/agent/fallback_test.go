@@ -43,7 +43,7 @@ func TestTheAddressesOfAHubComeFromItsReport(t *testing.T) {
 	} {
 		report := &clusterv1beta1.InternalMemberCluster{Spec: clusterv1beta1.InternalMemberClusterSpec{Hub: c.hub}}
 		report.UID = "uid"
-		got, err := knownAddresses(first, report)
+		got, err := knownAddresses(first, report, nil)
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

@@ -49,6 +49,12 @@ func (a *Agent) resumeLeaving(ctx context.Context, to *hubclient.Session) {
 	trust := a.mode.trust(a.observe(), former)
 	a.leaving.Go(func() {
 		defer d.deliver()
+		if succeedsAt(former, to.Credential) {
+			d.deliver()
+			d.tellLost(ctx, former, trust)
+			d.end(ctx)
+			return
+		}
 		if !waitFor(ctx, d.before) {
 			return
 		}

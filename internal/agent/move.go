@@ -217,7 +217,7 @@ func (m *mover) move(ctx context.Context, to address, refused func(*clusterv1bet
 		return err
 	}
 	if err = session.Ask(ctx); err != nil {
-		err = errors.New(session.Explain(err))
+		err = explained(session, err)
 	} else if session.Report.UID != m.desired.UID {
 		err = errAnotherHub(session)
 	} else if refusal := refused(session.Report); refusal != "" {

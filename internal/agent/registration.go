@@ -109,6 +109,7 @@ func (r *registration) observe(o *observation) {
 	}
 	if bootstrap == nil {
 		r.reconnect(o)
+		r.comeToStandby(o)
 		return
 	}
 	if o.observed.bootstrap.problem != "" {

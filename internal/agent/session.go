@@ -53,6 +53,8 @@ type session struct {
 	reportChanged, periodChanged, addressAsked, quarantineChanged, moved chan struct{}
 	// relist: the hub may be a restored one, so the next session lists everything anew.
 	relist chan struct{}
+	// standby: the hub is lost, and a further address has a restored hub with other accounts.
+	standby chan struct{}
 	// unanswered: the hub has not answered, or the member refuses its orders.
 	unanswered chan struct{}
 	// uninstallDue: a condition for the removal of the agent has changed.
@@ -86,6 +88,7 @@ func newSession(agent environment, hub *hubclient.Session, last *clusterv1beta1.
 		doubts: notification(), healthDue: notification(), deliveryDue: notification(), placed: notification(),
 		periodChanged: notification(), addressAsked: notification(), quarantineChanged: notification(), moved: notification(),
 		uninstallDue: notification(), termRaised: notification(), unanswered: notification(), relist: notification(),
+		standby: notification(),
 	}
 	s.report, s.fenced = s.obey(last)
 	s.left = report.HasLeft(s.report)
@@ -121,7 +124,8 @@ func (s *session) run(ctx context.Context, formerLeft, formerEnded <-chan struct
 	case s.left:
 		s.status.set(Left, s.leftMessage())
 	}
-	runnables := []func(context.Context){s.beat, s.watchReport, (&mover{session: s}).run, s.rememberTerm}
+	moves := &mover{session: s}
+	runnables := []func(context.Context){s.beat, s.watchReport, moves.run, s.rememberTerm}
 	if s.left {
 		runnables = append(runnables, s.resumeUninstall)
 	}
@@ -139,7 +143,11 @@ func (s *session) run(ctx context.Context, formerLeft, formerEnded <-chan struct
 	r, message := s.untilRefused(ctx)
 	cancel()
 	running.Wait()
-	return outcome{result: r, message: message, left: s.left, report: s.report}
+	end := outcome{result: r, message: message, left: s.left, report: s.report}
+	if r == unreachable {
+		end.since = moves.loss.since
+	}
+	return end
 }
 
 // identify reads the UID of this cluster.
@@ -203,6 +211,8 @@ func (s *session) untilRefused(ctx context.Context) (result, string) {
 			return unreachable, ""
 		case <-s.relist:
 			return unreachable, "the hub is reached at " + s.hub.Server() + ", and everything is listed anew"
+		case <-s.standby:
+			return unreachable, "the hub at " + s.hub.Server() + " does not answer, and a restored hub does"
 		case <-s.doubts:
 		}
 		hub := *s.hub // other goroutines use the session meanwhile

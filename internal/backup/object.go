@@ -73,6 +73,9 @@ func (r *restoring) restore(ctx context.Context, resource schema.GroupVersionRes
 	}
 	r.mu.Lock()
 	r.uids[o.GetUID()] = created.GetUID()
+	if resource == clusters {
+		r.workspaces[o.GetNamespace()] = true
+	}
 	r.mu.Unlock()
 	return r.restoreStatus(ctx, resource, o, created)
 }

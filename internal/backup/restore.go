@@ -76,7 +76,9 @@ type restoring struct {
 	resources map[schema.GroupVersionKind]schema.GroupVersionResource
 	// uids maps the UIDs in the file to the UIDs on this cluster.
 	uids map[types.UID]types.UID
-	done Restored
+	// workspaces has the namespaces of restored Clusters.
+	workspaces map[string]bool
+	done       Restored
 }
 
 // Restore creates the objects of a file on the configured cluster. Callers may repeat it after a
@@ -93,7 +95,7 @@ func Restore(ctx context.Context, config *rest.Config, open Opener, o RestoreOpt
 	r := &restoring{
 		RestoreOptions: o, config: config, open: open, hub: hub, authors: map[string]dynamic.Interface{},
 		resources: map[schema.GroupVersionKind]schema.GroupVersionResource{}, uids: map[types.UID]types.UID{},
-		names: map[schema.GroupVersionResource]map[string]bool{},
+		names: map[schema.GroupVersionResource]map[string]bool{}, workspaces: map[string]bool{},
 	}
 	missing, err := r.verify(ctx)
 	if err != nil {
@@ -116,6 +118,9 @@ func Restore(ctx context.Context, config *rest.Config, open Opener, o RestoreOpt
 		if err := r.pass(ctx, core); err != nil {
 			return r.done, err
 		}
+	}
+	if err := r.admitStandby(ctx); err != nil {
+		return r.done, err
 	}
 	if len(r.done.Failed) > 0 {
 		return r.done, fmt.Errorf("%d objects could not be restored: remove the causes, and run the command again", len(r.done.Failed))

@@ -136,6 +136,18 @@ type Tokens struct {
 // SealTokens encrypts tokens to the public key of an agent in its Montgomery form, as in RFC 7748,
 // section 4.1.
 func SealTokens(agentKey []byte, r Renewal, tokens Tokens) ([]byte, error) {
+	return sealTo(agentKey, r.info(), tokens, "the tokens")
+}
+
+// SealStandby encrypts a token for a further address of the hub. It is useless for another address.
+func SealStandby(agentKey []byte, server, token string) ([]byte, error) {
+	return sealTo(agentKey, standbyInfo(server), token, "the token of the standby")
+}
+
+func standbyInfo(server string) []byte { return []byte("muster standby " + server) }
+
+// sealTo encrypts a value to the public key of an agent, bound to the info.
+func sealTo(agentKey, info []byte, value any, what string) ([]byte, error) {
 	if len(agentKey) != ed25519.PublicKeySize {
 		return nil, fmt.Errorf("the agent's key has %d bytes, want %d", len(agentKey), ed25519.PublicKeySize)
 	}
@@ -147,15 +159,26 @@ func SealTokens(agentKey []byte, r Renewal, tokens Tokens) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the agent's key cannot be encrypted to: %w", err)
 	}
-	return seal(public, r.info(), tokens, "the tokens")
+	return seal(public, info, value, what)
 }
 
 // OpenTokens decrypts the result of SealTokens.
 func (k AgentKey) OpenTokens(r Renewal, sealed []byte) (Tokens, error) {
+	return openWith[Tokens](k, r.info(), sealed, fmt.Sprintf("credential %d of account %s", r.Sequence, r.AccountUID))
+}
+
+// OpenStandby decrypts the result of SealStandby.
+func (k AgentKey) OpenStandby(server string, sealed []byte) (string, error) {
+	return openWith[string](k, standbyInfo(server), sealed, "the token for the address "+server)
+}
+
+// openWith decrypts the result of sealTo.
+func openWith[T any](k AgentKey, info, sealed []byte, what string) (T, error) {
 	scalar := sha512.Sum512(k.Seed()) // RFC 8032, section 5.1.5; X25519 clamps it
 	private, err := kem().NewPrivateKey(scalar[:32])
 	if err != nil {
-		return Tokens{}, fmt.Errorf("reading the agent's key: %w", err)
+		var none T
+		return none, fmt.Errorf("reading the agent's key: %w", err)
 	}
-	return open[Tokens](private, r.info(), sealed, fmt.Sprintf("credential %d of account %s", r.Sequence, r.AccountUID))
+	return open[T](private, info, sealed, what)
 }

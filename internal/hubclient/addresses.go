@@ -19,7 +19,16 @@ type Address struct {
 	Server string `json:"server"`
 	// CA is PEM; empty if the system knows the CA.
 	CA []byte `json:"ca,omitempty"`
+	// Token is a token of the API server there, for a restored hub with other accounts; "" if the hub
+	// has named none.
+	Token string `json:"token,omitempty"`
 }
+
+// String keeps the token out of every message.
+func (a Address) String() string { return a.Server }
+
+// GoString keeps the token out of every message.
+func (a Address) GoString() string { return a.Server }
 
 // Addresses are the addresses of a hub, as the hub itself has named them.
 type Addresses struct {

@@ -50,6 +50,8 @@ func maybeSecret(kind string, fields map[string]any, key string) bool {
 	case "options": // of a volume
 		_, driver := fields["driver"]
 		return driver
+	case "standbyToken": // sealed to the key of one agent
+		return true
 	case "helmOpOptions", "helmChartOptions", "reportBackStrategy":
 		return true
 	case "allowedRepoPatterns", "allowedHelmRepoPatterns", "allowedChartPatterns", "helmRepoURLRegex": // addresses

@@ -58,4 +58,19 @@ type HubFallback struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=65536
 	APIServerCA string `json:"apiServerCA,omitempty"`
+	// standbyToken is a token for this address, if a restored hub with other accounts can be there.
+	// +optional
+	StandbyToken *StandbyToken `json:"standbyToken,omitempty"`
+}
+
+// StandbyToken is a token of an API server for a restored hub, sealed to the key of one agent.
+type StandbyToken struct {
+	// id changes with the token and with the key.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	ID string `json:"id"`
+	// sealed is the token, encrypted to the key of the agent.
+	// +required
+	// +kubebuilder:validation:MaxLength=16384
+	Sealed []byte `json:"sealed"`
 }

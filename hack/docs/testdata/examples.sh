@@ -198,6 +198,7 @@ muster hub status --context hub
 muster hub status
 muster hub status --exit-code
 muster move --context edge-1 --hub-context new-hub
+muster hub standby-token --context new-hub | kubectl --context hub apply -f -
 muster hub demote --context hub --yes
 muster hub promote --context new-hub --yes
 muster hub promote --context new-hub --above 7 --yes

@@ -65,6 +65,15 @@ func Reconnecting(c hubclient.Credential) Bootstrap {
 	}
 }
 
+// AtStandby returns the Bootstrap for a cluster without its hub, to become the same member of the
+// restored hub at a further address.
+func AtStandby(c hubclient.Credential, at hubclient.Address) Bootstrap {
+	return Bootstrap{
+		Server: at.Server, CA: at.CA, Token: at.Token, Claims: credential.ClaimsOf(at.Token), Workspace: c.Workspace,
+		JoinedWith: c.JoinedWith,
+	}
+}
+
 // Digest changes with everything that makes a registration another one: the token, the hub, the
 // workspace or the clientID.
 func (b Bootstrap) Digest(clientID string) string {

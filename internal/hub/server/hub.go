@@ -177,6 +177,7 @@ func newDeps(ctx context.Context, mgr manager.Manager, options Options, server *
 		SystemNamespace: options.Namespace, Joins: controller.NewJoins(), Offers: controller.NewOffers(), Identity: keeper}
 	deps.Recorder = eventlimit.New(mgr.GetEventRecorder("muster-hub"), options.Clock)
 	deps.Config = settings.New(deps.Client, deps.Recorder, options.Namespace)
+	deps.Config.Clock = server
 	if err := deps.Config.Load(ctx, deps.Live); err != nil {
 		return deps, err
 	}

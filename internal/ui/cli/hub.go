@@ -36,7 +36,7 @@ fenced: it changes nothing.`,
 		Args:    takesCommand,
 		RunE:    func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	command.AddCommand(newHubStatus(streams, h), newHubPromote(streams, h), newHubDemote(streams, h))
+	command.AddCommand(newHubStatus(streams, h), newHubPromote(streams, h), newHubDemote(streams, h), newStandbyToken(streams, h))
 	return command
 }
 
@@ -175,6 +175,9 @@ func (b *hubber) status(ctx context.Context, failing bool) error {
 		{"Server", hub.server}, {"Cluster", hub.cluster}, {"Key", hub.Fingerprint()}, {"Term", fmt.Sprint(hub.Term)}, {"State", hub.state()},
 	} {
 		p.line("%-8s %s", row[0], row[1])
+	}
+	if err := b.standbys(ctx, hub, &p); err != nil {
+		return err
 	}
 	why := hub.Stopped(hub.cluster)
 	if why != "" {

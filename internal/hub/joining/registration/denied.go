@@ -2,6 +2,7 @@ package registration
 
 import (
 	"fmt"
+	"slices"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -18,4 +19,13 @@ func revoked(workspace, cluster string) decision {
 
 func denied(reason, message string) decision {
 	return decision{state: fleet.RegistrationDenied, reason: reason, message: message}
+}
+
+func names(clusters []clusterView) []string {
+	out := make([]string, 0, len(clusters))
+	for _, c := range clusters {
+		out = append(out, c.name)
+	}
+	slices.Sort(out)
+	return out
 }

@@ -14,6 +14,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/standby"
 	"github.com/muster-fleet/muster/internal/hub/credentials/rejoin"
 	"github.com/muster-fleet/muster/internal/hub/joining/token"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
@@ -98,6 +99,10 @@ func (c *Controller) observeToken(ctx context.Context, r *fleet.ClusterRegistrat
 		o.tokenAccount = accountOf(r)
 		return nil
 	}
+	if o.standby = c.isOfStandby(r); o.standby {
+		o.reconnecting = true
+		return nil
+	}
 	token, err := c.findToken(ctx, r)
 	switch {
 	case err != nil:
@@ -120,6 +125,12 @@ func (c *Controller) observeToken(ctx context.Context, r *fleet.ClusterRegistrat
 // reconnects reports whether an agent sent a request with a reconnect token.
 func reconnects(r *fleet.ClusterRegistration) bool {
 	return r.Labels[fleet.LabelRegistrationToken] == "" && rejoin.IsAccount(r.Annotations[fleet.AnnotationRequester], r.Namespace)
+}
+
+// isOfStandby reports whether an agent sent a request with a token of the standby. This hub is then
+// the successor of the agent's hub.
+func (c *Controller) isOfStandby(r *fleet.ClusterRegistration) bool {
+	return r.Labels[fleet.LabelRegistrationToken] == "" && r.Annotations[fleet.AnnotationRequester] == standby.User(c.SystemNamespace)
 }
 
 // findToken finds the token by its name in the request, else by the account in the request. It

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/standby"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -83,7 +84,10 @@ func roleOf(account types.NamespacedName, answersIn string) types.NamespacedName
 // makeReadable lets a native agent watch its request before any other step. The agent then need not
 // poll.
 func (c *Controller) makeReadable(ctx context.Context, r *fleet.ClusterRegistration, o observation) error {
-	if !o.native || o.tokenAccount == "" {
+	switch {
+	case o.native && o.standby:
+		return c.makeReadableToStandby(ctx, r)
+	case !o.native || o.tokenAccount == "":
 		return nil
 	}
 	reader, err := c.reader(ctx, types.NamespacedName{Namespace: r.Namespace, Name: o.tokenAccount}, "")
@@ -94,10 +98,24 @@ func (c *Controller) makeReadable(ctx context.Context, r *fleet.ClusterRegistrat
 	return reader.add(ctx, r.Name)
 }
 
+// makeReadableToStandby lets the account of the standby read one request. All agents share this
+// account, so it cannot list requests, and the names are random.
+func (c *Controller) makeReadableToStandby(ctx context.Context, r *fleet.ClusterRegistration) error {
+	role, binding := standby.Reading(r, c.SystemNamespace)
+	missing, err := kube.Missing(ctx, c.Client, kube.MetadataOf(c.Client.Scheme()), role, binding)
+	if err != nil {
+		return err
+	}
+	return kube.Ensure(ctx, c.Client, missing...)
+}
+
 // endReading ends the right to read a request or its answer, and returns the time until it is
 // removed. A killed hub may have left the right.
 func (c *Controller) endReading(ctx context.Context, r *fleet.ClusterRegistration, answersIn, name string) (time.Duration, error) {
 	account := accountOf(r)
+	if c.isOfStandby(r) {
+		return 0, nil // the request owns it
+	}
 	if !reconnects(r) {
 		token, err := c.findToken(ctx, r)
 		if err != nil || token == nil {

@@ -2,10 +2,12 @@ package registration
 
 import (
 	"cmp"
+	"strings"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
+	"github.com/muster-fleet/muster/internal/fleet/standby"
 	"github.com/muster-fleet/muster/internal/hub/credentials/rejoin"
 )
 
@@ -24,7 +26,7 @@ type origin struct {
 // shared reports whether many clusters create requests by this origin: members of a workspace with
 // expired credentials, or agents of an unknown token.
 func (o origin) shared() bool {
-	return !o.member && (o.token == "" || rejoin.IsName(o.token))
+	return !o.member && (o.token == "" || rejoin.IsName(o.token) || strings.HasSuffix(o.token, ":"+standby.Account))
 }
 
 // tokenOf returns the token in a request, or else the ServiceAccount.

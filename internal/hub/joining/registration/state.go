@@ -2,7 +2,6 @@ package registration
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -117,8 +116,9 @@ type observed struct {
 	expressionTrue                    bool
 	// displacement is the hub's setting.
 	displacement settings.Displacement
-	// reconnecting: the request is from the account for agents with an expired credential.
-	reconnecting bool
+	// reconnecting: the request is from the account for agents with an expired credential, or from the
+	// standby: the account for agents of the lost hub.
+	reconnecting, standby bool
 	// limits are the limits of the token.
 	limits tokenLimits
 	// attribution reports whether the token named in the request is its real one.
@@ -236,10 +236,11 @@ func evaluate(o observed) decision {
 }
 
 // returns reports whether a request without a valid token is granted all the same, because it is
-// signed with the key pinned to the Cluster.
+// signed with the key pinned to the Cluster. A restored Cluster has no identity before the first
+// return of its agent.
 func (o observed) returns() bool {
 	return o.token != tokenValid && o.native && len(o.matches) == 1 && o.matches[0].reconnect &&
-		(o.matches[0].holder == sameHolder || o.matches[0].ownKey && o.approvedFor == reasons.KeyProved)
+		(o.matches[0].holder == sameHolder || o.matches[0].ownKey && (o.standby || o.approvedFor == reasons.KeyProved))
 }
 
 // refusal returns the decision on a faulty request.
@@ -270,6 +271,9 @@ func refusal(o observed) (decision, bool) {
 		return denied(reasons.OtherHub, o.hubCAProblem), true
 	case o.returns():
 		return decision{}, false
+	case o.standby:
+		return denied(reasons.ReconnectRefused, "a token of the standby brings back only a Cluster of the restored hub, with its own key: "+
+			"give the cluster a registration token"), true
 	case o.reconnecting:
 		return denied(reasons.ReconnectRefused, "the credential of this cluster has expired, and its key is not the key of a Cluster with this "+
 				"client ID, an identity and spec.reconnect: give the cluster a registration token"),
@@ -335,13 +339,4 @@ func failed(d decision, created time.Time, err error, now time.Time) decision {
 	message := kube.Clip(err.Error(), maxFailure)
 	return decision{state: fleet.RegistrationWaiting, reason: reasons.Failed, cluster: d.cluster, message: message + "; the hub tries again",
 		quiet: now.Before(created.Add(quietTrouble))}
-}
-
-func names(clusters []clusterView) []string {
-	out := make([]string, 0, len(clusters))
-	for _, c := range clusters {
-		out = append(out, c.name)
-	}
-	slices.Sort(out)
-	return out
 }

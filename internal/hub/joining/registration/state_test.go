@@ -223,6 +223,22 @@ func TestDecide(t *testing.T) {
 				o.token, o.reconnecting, o.approvedFor = tokenUnnamed, true, reasons.KeyProved
 			}),
 			want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
+		{name: "an agent of the lost hub has its key noted first", seen: asked(matching(with(func(c *clusterView) {
+			c.reconnect, c.ownKey = true, true
+		})), ofStandby), want: decision{state: waiting, reason: "KeyProved", cluster: "c", wake: start.Add(time.Hour)}},
+		{name: "and comes back to its restored Cluster without an approval", seen: asked(matching(with(func(c *clusterView) {
+			c.reconnect, c.ownKey = true, true
+		})), ofStandby, func(o *observed) { o.approvedFor = reasons.KeyProved }),
+			want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
+		{name: "an agent with another key does not, also with an approval", seen: asked(matching(with(func(c *clusterView) {
+			c.reconnect = true
+		})), ofStandby, func(o *observed) { o.approved, o.reason, o.approvedFor = "true", "HolderAlive", "HolderAlive" }),
+			want: decision{state: deniedAs, reason: "ReconnectRefused", wake: start.Add(time.Hour)}},
+		{name: "nor does a token of the standby make a Cluster", seen: asked(ofStandby),
+			want: decision{state: deniedAs, reason: "ReconnectRefused", wake: start.Add(time.Hour)}},
+		{name: "nor bring back a Cluster whose user wants a token", seen: asked(matching(with(func(c *clusterView) {
+			c.ownKey = true
+		})), ofStandby), want: decision{state: deniedAs, reason: "ReconnectRefused", wake: start.Add(time.Hour)}},
 		{name: "a signed request counts once", seen: asked(matching(with(func(c *clusterView) { c.holder, c.replayed = sameHolder, true }))),
 			want: decision{state: deniedAs, reason: "Replayed", wake: start.Add(time.Hour)},
 			says: "kubectl -n clusters annotate cluster.fleet.cattle.io c muster/agent-key-used-"},
@@ -385,4 +401,9 @@ func TestNoMessageTellsTheClientID(t *testing.T) {
 			t.Errorf("%s: %q", d.reason, d.message)
 		}
 	}
+}
+
+// ofStandby is a request with a token of the standby.
+func ofStandby(o *observed) {
+	o.token, o.tokenName, o.reconnecting, o.standby = tokenUnnamed, "", true, true
 }

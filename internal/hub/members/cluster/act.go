@@ -48,6 +48,7 @@ func (r *reconciliation) Observe(ctx context.Context, member lifecycle.Observed)
 	}
 	if !o.Foreign {
 		err = r.observeAgent(ctx)
+		r.AddTokens(ctx, &o.Observed, r.cluster.Annotations[fleet.AnnotationAgentKey])
 	}
 	o.moment = r.momentLeft()
 	o.sumUp(r.Clock.Now())

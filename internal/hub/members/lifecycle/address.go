@@ -29,6 +29,8 @@ type Address struct {
 	Desired *clusterv1beta1.HubAddress
 	// Report of the member; nil if there is none.
 	Report *clusterv1beta1.InternalMemberCluster
+	// Standby has a sentence about each further address without a token; "" if there is none.
+	Standby string
 }
 
 // Asked reports whether the report names the desired address.
@@ -69,11 +71,11 @@ func (a Address) Condition() metav1.Condition {
 		return no(reasons.NotVerified, fmt.Sprintf(
 			"the agent uses %s, and does not verify its certificate: set tlsClientInsecure=false in the values of its chart", current))
 	case arrived && a.modeSatisfied(used.AgentTLSMode):
-		used := no(reasons.InUse, "the agent uses "+current)
+		used := no(reasons.InUse, "the agent uses "+current+a.Standby)
 		used.Status = metav1.ConditionTrue
 		return used
 	case a.fallback() > 0:
-		return no(reasons.FallbackInUse, a.describeFallback(current))
+		return no(reasons.FallbackInUse, a.describeFallback(current)+a.Standby)
 	case used.Failure != "" && used.ObservedGeneration == a.Report.Generation && a.Asked():
 		return no(reasons.AddressUnreachable, used.Failure)
 	case !a.Asked():

@@ -163,6 +163,8 @@ type Observed struct {
 	// move there.
 	Hub        *clusterv1beta1.HubAddress
 	WaitToMove time.Duration
+	// Standby is about the further addresses without a token; see Address.
+	Standby string
 	// Term is the term of the hub, for the agent.
 	Term *clusterv1beta1.HubTerm
 }
@@ -228,9 +230,6 @@ func (o Observed) NamespaceProblem() (reason, message string) {
 	}
 	return "", ""
 }
-
-// Address returns the agent's current address of the hub and the desired one.
-func (o Observed) Address() Address { return Address{Desired: o.Hub, Report: o.Report} }
 
 // observe reads the data common to both kinds, except heartbeats, and writes nothing.
 func (c *Controller) observe(ctx context.Context, record client.Object) (Observed, error) {

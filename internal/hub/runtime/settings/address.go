@@ -1,15 +1,18 @@
 package settings
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/fleet/standby"
 )
 
 // The limits of the fallbacks, as in the definition of a report.
@@ -26,6 +29,9 @@ type Fallbacks struct {
 	// After is the time without an answer before an agent uses the next one; 0 for the default of the
 	// agent.
 	After time.Duration
+	// Tokens has the token of each address, with no Secret for an address without one; nil if no
+	// address has one.
+	Tokens []StandbyToken
 }
 
 // wireFallbacks is the form of Fallbacks in the ConfigMap.
@@ -33,6 +39,10 @@ type wireFallbacks struct {
 	APIServerFallbacks []struct {
 		APIServerURL string `json:"apiServerURL"`
 		APIServerCA  string `json:"apiServerCA"`
+		TokenSecret  struct {
+			Name string `json:"name"`
+			Key  string `json:"key"`
+		} `json:"tokenSecret"`
 	} `json:"apiServerFallbacks"`
 	APIServerFallbackAfter metav1.Duration `json:"apiServerFallbackAfter"`
 }
@@ -64,7 +74,15 @@ func (w wireFallbacks) fallbacks(first string) (Fallbacks, error) {
 			return Fallbacks{}, fmt.Errorf("apiServerFallbacks[%d].apiServerCA: %w", i, err)
 		}
 		urls = append(urls, url)
+		token := StandbyToken{Secret: given.TokenSecret.Name, Key: cmp.Or(given.TokenSecret.Key, standby.Key)}
+		if token.Secret != "" && len(validation.IsDNS1123Subdomain(token.Secret)) > 0 {
+			return Fallbacks{}, fmt.Errorf("apiServerFallbacks[%d].tokenSecret.name %q is no name of a Secret", i, token.Secret)
+		}
+		parsed.Tokens = append(parsed.Tokens, token)
 		parsed.Addresses = append(parsed.Addresses, clusterv1beta1.HubFallback{APIServerURL: url, APIServerCA: string(ca)})
+	}
+	if !slices.ContainsFunc(parsed.Tokens, func(t StandbyToken) bool { return t.Secret != "" }) {
+		parsed.Tokens = nil
 	}
 	return parsed, nil
 }

@@ -11,11 +11,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -23,7 +27,11 @@ import (
 
 // Controller reads the ConfigMap after each change.
 type Controller struct {
-	client      client.Client
+	// Clock defaults to the real clock.
+	Clock  clock.PassiveClock
+	client client.Client
+	// live reads the Secrets with tokens, because the cache has only their metadata.
+	live        client.Reader
 	recorder    events.EventRecorder
 	namespace   string
 	current     atomic.Pointer[Config]
@@ -33,7 +41,7 @@ type Controller struct {
 // New returns a controller for the ConfigMap in the hub's system namespace. It has default settings
 // until it has read the ConfigMap.
 func New(c client.Client, recorder events.EventRecorder, namespace string) *Controller {
-	made, defaults := &Controller{client: c, recorder: recorder, namespace: namespace}, Default()
+	made, defaults := &Controller{Clock: clock.RealClock{}, client: c, live: c, recorder: recorder, namespace: namespace}, Default()
 	made.current.Store(&defaults)
 	return made
 }
@@ -52,13 +60,16 @@ func (c *Controller) Subscribe() <-chan event.GenericEvent {
 // Register adds the controller to the manager. The manager's cache must hold only the one
 // ConfigMap. The controller runs on every replica, so a new leader has the current settings.
 func (c *Controller) Register(mgr ctrl.Manager) error {
+	ofHub := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == c.namespace })
 	return ctrl.NewControllerManagedBy(mgr).Named("config").For(&corev1.ConfigMap{}).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.onSecret), builder.WithPredicates(ofHub)).
 		WithOptions(controller.Options{NeedLeaderElection: new(false)}).Complete(c)
 }
 
 // Load reads the settings at the start, before any controller runs. Invalid settings are an error,
 // because there are no earlier ones to keep.
 func (c *Controller) Load(ctx context.Context, reader client.Reader) error {
+	c.live = reader
 	configMap, err := c.read(ctx, reader)
 	if err != nil {
 		return err
@@ -74,7 +85,20 @@ func (c *Controller) Load(ctx context.Context, reader client.Reader) error {
 		return fmt.Errorf("ConfigMap %s/%s is invalid, correct it with helm upgrade of the fleet chart: %w",
 			c.namespace, naming.HubConfigMap, err)
 	}
+	if err := c.readTokens(ctx, &parsed, c.Clock.Now()); err != nil {
+		return err
+	}
 	c.current.Store(&parsed)
+	return nil
+}
+
+// onSecret enqueues the settings after a change of a Secret with a token of a standby.
+func (c *Controller) onSecret(_ context.Context, o client.Object) []ctrl.Request {
+	for _, t := range c.Current().Fallbacks.Tokens {
+		if t.Secret == o.GetName() {
+			return []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(c.configMap())}}
+		}
+	}
 	return nil
 }
 
@@ -96,10 +120,13 @@ func (c *Controller) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		log.FromContext(ctx).Info("The ConfigMap is invalid; the previous settings stay in force", "reason", err.Error())
 		return ctrl.Result{}, nil
 	}
+	if err := c.readTokens(ctx, &parsed, c.Clock.Now()); err != nil {
+		return ctrl.Result{}, err
+	}
 	if c.adopt(&parsed) {
 		log.FromContext(ctx).Info("Settings changed", "apiServerURL", parsed.APIServerURL, "agentTokenLifetime", parsed.AgentTokenLifetime)
 	}
-	return ctrl.Result{}, nil
+	return ctrl.Result{RequeueAfter: parsed.nextRead(c.Clock.Now())}, nil
 }
 
 // adopt puts settings in force, and notifies the subscribers of a change.

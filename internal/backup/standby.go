@@ -1,0 +1,54 @@
+package backup
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/fleet/standby"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// admitStandby lets agents with a token of the standby register in the workspaces of restored
+// Clusters. Without muster hub standby-token, the account does not exist, and the right serves no
+// token. A hub with a key of its own gets no such right, because agents refuse it there.
+func (r *restoring) admitStandby(ctx context.Context) error {
+	if r.done.Term == 0 {
+		return nil
+	}
+	for _, workspace := range slices.Sorted(maps.Keys(r.workspaces)) {
+		role, binding := standby.Access(workspace, naming.SystemNamespace)
+		err := r.ensure(ctx, "roles", "Role", role)
+		if err == nil {
+			err = r.ensure(ctx, "rolebindings", "RoleBinding", binding)
+		}
+		if err != nil {
+			return fmt.Errorf("letting agents of the lost hub register in workspace %s: %w", workspace, err)
+		}
+	}
+	return nil
+}
+
+// ensure creates an object of RBAC, unless there is one with its name.
+func (r *restoring) ensure(ctx context.Context, name, kind string, o client.Object) error {
+	resource := rbacv1.SchemeGroupVersion.WithResource(name)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return err
+	}
+	created := &unstructured.Unstructured{Object: content}
+	created.SetGroupVersionKind(resource.GroupVersion().WithKind(kind))
+	_, err = r.hub.Resource(resource).Namespace(o.GetNamespace()).Create(ctx, created, metav1.CreateOptions{FieldManager: fieldManager})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
