@@ -44,8 +44,8 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "1000"); err != nil {
 		panic(err)
 	}
-	for _, name := range []string{"alone-1", "alone-2"} {
-		alone <- name
+	for number := range cap(alone) {
+		alone <- fmt.Sprintf("alone-%d", number+1)
 	}
 	ctrl.SetLogger(logger)
 	os.Exit(testkube.Main(m, stopShared))
@@ -180,8 +180,10 @@ func stopShared() {
 	}
 }
 
-// alone has the names of the control planes on which no test of newAlone runs at the moment.
-var alone = make(chan string, 2)
+// alone has the names of the control planes on which no test of newAlone runs at the moment. These
+// tests take longer together than all others of the package, so there are three of them. With two,
+// half a processor of two idled at the end of a run.
+var alone = make(chan string, 3)
 
 // newAlone runs the test in parallel with others, on a control plane where it has a hub of its own
 // until it ends. The hub is a process with these settings, or with the settings of HubSettings. The
