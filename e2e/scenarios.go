@@ -51,6 +51,7 @@ func scenarios() []scenario {
 		{"the deletion of a Bundle removes its Deployment", false, bundleIsDeleted},
 		{"leave.sh removes the MemberCluster and its agent", false, memberClusterLeaves},
 		{"a deleted Cluster leaves nothing on the hub, and its agent is uninstalled", false, clusterIsDeleted},
+		{"a hosted agent on the hub's cluster delivers, and uses a renewed kubeconfig", false, agentIsHosted},
 		{"an agent installed while no hub runs waits, and joins once a hub runs", false, agentBeforeHub},
 		{"an imported Cluster reports a missing agent image, or one for another architecture, and is ready after a fix", false,
 			brokenImport},
