@@ -66,7 +66,8 @@ func agentIsHosted(ctx context.Context, e *env) (string, error) {
 kubectl -n clusters delete clusters.fleet.cattle.io -l hosted=true --timeout=60s
 helm -n agents uninstall --wait two
 kubectl delete namespace agents --timeout=60s`)
-	return "", errors.Join(err, e.gone(ctx, e.two, "kubectl -n default get configmap hosted --ignore-not-found -o name"), e.forgetHub(ctx, e.two))
+	gone := e.gone(ctx, e.two, "kubectl -n default get configmap hosted --ignore-not-found -o name")
+	return "", errors.Join(err, gone, e.forgetHub(ctx, e.two))
 }
 
 // hostedAgentFollows renews the kubeconfig in the Secret. The agent starts again within its

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -93,11 +94,13 @@ func (m *Member) Lease(ctx context.Context) (Lease, error) {
 func (m *Member) Beat(ctx context.Context, holder string, now time.Time, since Lease) (Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	beat := map[string]any{"spec": map[string]any{"renewTime": metav1.NewMicroTime(now), "holderIdentity": holder}}
+	metadata := map[string]any{"managedFields": kube.Untracked}
 	if uid, version, ok := strings.Cut(since.Version, "/"); ok {
-		beat["metadata"] = map[string]any{"uid": uid, "resourceVersion": version}
+		metadata["uid"], metadata["resourceVersion"] = uid, version
 	}
-	patch, err := json.Marshal(beat)
+	patch, err := json.Marshal(map[string]any{
+		"metadata": metadata, "spec": map[string]any{"renewTime": metav1.NewMicroTime(now), "holderIdentity": holder},
+	})
 	if err != nil {
 		return Lease{}, fmt.Errorf("encoding the heartbeat: %w", err)
 	}

@@ -16,6 +16,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -214,6 +215,7 @@ func replacement(have, want *placement.Work) ([]byte, error) {
 	maps.Copy(annotations, want.Annotations)
 	return json.Marshal([]operation{
 		{"add", "/spec", want.Spec}, {"add", "/metadata/labels", labels}, {"add", "/metadata/annotations", annotations},
+		{"add", "/metadata/managedFields", kube.Untracked},
 	})
 }
 

@@ -209,6 +209,7 @@ func (c *Controller) patch(ctx context.Context, before, d *fleet.BundleDeploymen
 	operations := []operation{
 		{"test", "/metadata/uid", d.UID},
 		{"add", "/metadata/labels", d.Labels},
+		{"add", "/metadata/managedFields", kube.Untracked},
 	}
 	if released {
 		noted, err := earlierError(before, d)
