@@ -485,7 +485,8 @@ func TestReplacingLeavesNothingOldAndWhatIsNotTheHubs(t *testing.T) {
 		`{"op":"add","path":"/metadata/labels",` +
 		`"value":{"fleet.cattle.io/managed":"true","kubernetes-fleet.io/member-name":"m","kubernetes-fleet.io/parent-CRP":"web",` +
 		`"kubernetes-fleet.io/parent-resource-binding":"web-m","kubernetes-fleet.io/parent-resource-snapshot-index":"2","mine":"x"}},` +
-		`{"op":"add","path":"/metadata/annotations","value":{"kubernetes-fleet.io/parent-resource-snapshot-name":"web-2-snapshot"}}]`
+		`{"op":"add","path":"/metadata/annotations","value":{"kubernetes-fleet.io/parent-resource-snapshot-name":"web-2-snapshot"}},` +
+		`{"op":"add","path":"/metadata/managedFields","value":[{}]}]`
 	if diff := cmp.Diff(want, string(patch)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
