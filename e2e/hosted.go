@@ -62,12 +62,13 @@ func agentIsHosted(ctx context.Context, e *env) (string, error) {
 	if err := e.hostedAgentFollows(ctx); err != nil {
 		return "", err
 	}
-	_, err = e.sh(ctx, e.hub, `kubectl -n clusters delete bundle hosted --timeout=60s
-kubectl -n clusters delete clusters.fleet.cattle.io -l hosted=true --timeout=60s
-helm -n agents uninstall --wait two
-kubectl delete namespace agents --timeout=60s`)
-	gone := e.gone(ctx, e.two, "kubectl -n default get configmap hosted --ignore-not-found -o name")
-	return "", errors.Join(err, gone, e.forgetHub(ctx, e.two))
+	// A Cluster that leaves keeps what was delivered.
+	_, err = e.sh(ctx, nil, `kubectl --context hub -n clusters delete bundle hosted --timeout=60s
+kubectl --context hub -n clusters delete clusters.fleet.cattle.io -l hosted=true --timeout=60s
+helm --kube-context hub -n agents uninstall --wait two
+kubectl --context hub delete namespace agents --timeout=60s
+kubectl --context two -n default delete configmap hosted`)
+	return "", errors.Join(err, e.forgetHub(ctx, e.two))
 }
 
 // hostedAgentFollows renews the kubeconfig in the Secret. The agent starts again within its
