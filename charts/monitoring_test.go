@@ -133,7 +133,8 @@ func served() map[string][]string {
 	described := make(chan *prometheus.Desc, 4096)
 	for _, collector := range []prometheus.Collector{
 		metrics.Registry.(*prometheus.Registry), liveness.New(nil, nil, logr.Discard()), placement.New(placement.Deps{}),
-		hubmetrics.Census{}, identity.Metrics{}, muster.Metrics(), notify.New(notify.Deps{Config: settings.New(nil, nil, "")}),
+		hubmetrics.Census{}, identity.Metrics{}, settings.Metrics{},
+		muster.Metrics(), notify.New(notify.Deps{Config: settings.New(nil, nil, "")}),
 	} {
 		collector.Describe(described)
 	}

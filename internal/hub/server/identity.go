@@ -15,16 +15,18 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/muster-fleet/muster/internal/hub/runtime/identity"
+	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 	"github.com/muster-fleet/muster/internal/process"
 )
 
 // follow works or stands still, as the identity of the hub requires. It begins anew after each
 // change of the identity. So a promotion reaches all members, and a fenced hub runs no controller.
 func follow(ctx context.Context, keeper *identity.Keeper, work, standStill func(context.Context) error) error {
-	if err := metrics.Registry.Register(identity.Metrics{}); err != nil {
-		return fmt.Errorf("registering the metrics of the hub's identity: %w", err)
+	if err := errors.Join(metrics.Registry.Register(identity.Metrics{}), metrics.Registry.Register(settings.Metrics{})); err != nil {
+		return fmt.Errorf("registering the metrics of the hub's identity and settings: %w", err)
 	}
 	defer metrics.Registry.Unregister(identity.Metrics{})
+	defer metrics.Registry.Unregister(settings.Metrics{})
 	ctx, cancel := context.WithCancel(ctx)
 	var following sync.WaitGroup
 	defer following.Wait()

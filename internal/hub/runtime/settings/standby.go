@@ -41,6 +41,7 @@ func (t StandbyToken) GoString() string { return t.String() }
 
 // readTokens reads the tokens of the further addresses. A missing token costs its address only.
 func (c *Controller) readTokens(ctx context.Context, into *Config, now time.Time) error {
+	failing := 0
 	for i := range into.Fallbacks.Tokens {
 		t := &into.Fallbacks.Tokens[i]
 		if t.Secret == "" {
@@ -51,8 +52,11 @@ func (c *Controller) readTokens(ctx context.Context, into *Config, now time.Time
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("reading Secret %s, the token of a standby: %w", key, err)
 		}
-		t.read(secret, apierrors.IsNotFound(err), now)
+		if t.read(secret, apierrors.IsNotFound(err), now); t.Problem != "" {
+			failing++
+		}
 	}
+	standbyMetric.Set(float64(failing))
 	return nil
 }
 
