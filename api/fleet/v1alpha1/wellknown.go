@@ -70,6 +70,10 @@ const (
 	// AnnotationDrained on a cordoned Cluster or MemberCluster, with the value true: muster drain has
 	// moved its placements to other members.
 	AnnotationDrained = "muster/drained"
+	// AnnotationDrainProgress on a cordoned Cluster or MemberCluster is the progress of a drain, as
+	// JSON with numbers and times. The draining process writes it as its user, and removes it at the
+	// end. A Muster addition.
+	AnnotationDrainProgress = "muster/drain-progress"
 	// AnnotationQuarantined on a Cluster or MemberCluster leaves its member only the heartbeat and the
 	// report. Nothing is delivered, changed or removed there while the annotation stands. Every value
 	// counts except "false". AnnotationQuarantineReason beside it says why. Users with the verb

@@ -59,8 +59,12 @@ var reasonsOf = map[string]string{
 // Write writes the decision to an object. The reason of an earlier decision does not stay.
 func (d Decision) Write(ctx context.Context, c client.Client, o client.Object) error {
 	values := map[string]any{d.annotation: d.value}
-	if d.annotation == fleet.AnnotationCordoned {
+	switch d.annotation {
+	case fleet.AnnotationCordoned:
 		values[fleet.AnnotationDrained] = nil // a new cordon, or none, is not drained yet
+		values[fleet.AnnotationDrainProgress] = nil
+	case fleet.AnnotationDrained:
+		values[fleet.AnnotationDrainProgress] = nil
 	}
 	if annotation := reasonsOf[d.annotation]; annotation != "" {
 		if values[annotation] = nil; d.reason != "" {

@@ -55,6 +55,12 @@ const (
 	// AgentVersionChanged: the agent has another version than before; an Event of a Cluster or
 	// MemberCluster.
 	AgentVersionChanged = "AgentVersionChanged"
+	// DrainStopped: a drain ended before all placements had left the member; annotation of a Cluster
+	// or MemberCluster, and no condition.
+	DrainStopped = "DrainStopped"
+	// Draining: a drain moves the placements of the member; annotation of a Cluster or MemberCluster,
+	// and no condition.
+	Draining = "Draining"
 	// FallbackInUse: the first address of the hub does not answer, and the agent uses a further one;
 	// HubConfigured of a Cluster or MemberCluster.
 	FallbackInUse = "FallbackInUse"

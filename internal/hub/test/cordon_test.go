@@ -2,6 +2,7 @@ package hub_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -82,6 +83,14 @@ func TestATenantMovesNoCordonOfAnAdministrator(t *testing.T) {
 	f.check(cordon(f, record, `"true"`))
 	refused("a tenant marks it as drained", tenant.Patch(context.Background(), record.DeepCopy(), client.RawPatch(types.MergePatchType,
 		[]byte(`{"metadata":{"annotations":{"`+fleet.AnnotationDrained+`":"true"}}}`))))
+	progress := func(value string) client.Patch {
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, fleet.AnnotationDrainProgress, value)
+		return client.RawPatch(types.MergePatchType, patch)
+	}
+	refused("a tenant writes the progress of a drain", tenant.Patch(context.Background(), record.DeepCopy(), progress("{}")))
+	if err := f.Patch(context.Background(), record.DeepCopy(), progress(strings.Repeat("x", 257))); !apierrors.IsInvalid(err) {
+		t.Errorf("a progress of 257 characters: %v", err)
+	}
 	made := f.clusterRecord("made")
 	made.Annotations = map[string]string{fleet.AnnotationCordoned: "true"}
 	refused("a tenant creates a cordoned Cluster", tenant.Create(context.Background(), made))

@@ -165,6 +165,11 @@ func TestDrainMovesWhatCanMoveAndNamesTheRest(t *testing.T) {
 			if err := hub.Get(t.Context(), client.ObjectKeyFromObject(member), member); err != nil || membership.Cordoned(member) != row.cordoned {
 				t.Errorf("it is cordoned: %t, %v", membership.Cordoned(member), err)
 			}
+			progress := membership.DrainOf(member)
+			if stopped := name == "waits for a budget" || name == "is interrupted"; (progress != nil) != stopped ||
+				stopped && (!progress.Stopped || progress.Total != 2 || progress.Moved != 0) {
+				t.Errorf("its progress is %+v", progress)
+			}
 			if membership.Drained(member) != (name == "drains") {
 				t.Errorf("it is marked as drained: %t", membership.Drained(member))
 			}

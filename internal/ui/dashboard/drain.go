@@ -90,20 +90,17 @@ func (ds *drains) change(name string, uid types.UID, how func(*shownDrain)) {
 	}
 }
 
-// of returns a copy of the drain of a member; nil without one. Other visitors than its user see no
-// names of placements.
+// of returns a copy of the drain of a member by a visitor; nil without one. Other visitors see the
+// numbers in the annotation of the member.
 func (ds *drains) of(member client.Object, visitor string) *shownDrain {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
 	d := ds.all[view.NameOf(member)]
-	if d == nil || d.UID != member.GetUID() {
+	if d == nil || d.UID != member.GetUID() || d.By != visitor {
 		return nil
 	}
 	shown := *d
 	shown.Steps, shown.Stays = append([]string(nil), d.Steps...), append([]string(nil), d.Stays...)
-	if d.By != visitor {
-		shown.Steps, shown.Stays, shown.Problem = nil, nil, ""
-	}
 	return &shown
 }
 

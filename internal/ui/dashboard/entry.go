@@ -28,6 +28,8 @@ type entry struct {
 	resourceVersion string
 	labels          labelSet
 	state, why      string
+	// whyNow is why at the present time; nil if why does not change with the time.
+	whyNow func() string
 	// version of Kubernetes and facts are set for members only.
 	version string
 	facts   *facts
@@ -123,10 +125,14 @@ func (e *entry) State() string { return e.state }
 
 // Why returns the reason why the object is not well; empty if it is.
 func (e *entry) Why() string {
-	if e.why == view.Nothing {
+	why := e.why
+	if e.whyNow != nil {
+		why = e.whyNow()
+	}
+	if why == view.Nothing {
 		return ""
 	}
-	return e.why
+	return why
 }
 
 // path returns its page.
@@ -155,7 +161,7 @@ func entryOf(resource string, o client.Object) *entry {
 		e.asked = askedOf(request)
 	case resource == clusters, resource == memberClusters:
 		e.facts, e.version = factsOf(o, e.labels), strings.Clone(view.Column(o, "VERSION", time.Now()))
-		e.changes = happenedTo(o, time.Now())
+		e.changes, e.whyNow = happenedTo(o, time.Now()), whyNow(o)
 	default:
 		e.object = o
 	}
@@ -207,9 +213,9 @@ func slim(o client.Object) client.Object {
 	o.SetManagedFields(nil)
 	switch o := o.(type) {
 	case *fleet.Cluster:
-		o.Annotations, o.Spec = nil, fleet.ClusterSpec{}
+		o.Annotations, o.Spec = drainMarks(o), fleet.ClusterSpec{}
 	case *clusterv1beta1.MemberCluster:
-		o.Annotations, o.Status.Namespaces = nil, nil
+		o.Annotations, o.Status.Namespaces = drainMarks(o), nil
 	case *fleet.ClusterRegistration:
 		o.Status.Answer = nil
 	case *fleet.Bundle:

@@ -51,9 +51,11 @@ type shownMember struct {
 	UID  types.UID
 	Tab  string
 	Tabs []tab
-	// Decisions holds the decisions about the member. Drain is its drain; nil without one.
+	// Decisions holds the decisions about the member. Drain is its drain by the visitor in this
+	// process, and Progress the drain by others; nil without one.
 	Decisions []offer
 	Drain     *shownDrain
+	Progress  *shownProgress
 	Labels    map[string]string
 	Facts     []fact
 	Findings  []explain.Finding
@@ -111,7 +113,8 @@ func (s *Server) member(w http.ResponseWriter, r *http.Request, v *visitor) erro
 	}
 	m := &shownMember{
 		Title: view.Title(record), Name: view.NameOf(record), State: view.State(record), Labels: record.GetLabels(), UID: record.GetUID(),
-		Drain: s.drains.of(record, v.name), Created: record.GetCreationTimestamp().Time, LastSeen: view.LastSeen(record),
+		Drain: s.drains.of(record, v.name), Progress: drainShownOn(record, time.Now()),
+		Created: record.GetCreationTimestamp().Time, LastSeen: view.LastSeen(record),
 		Online: view.Column(record, "LAST-SEEN", time.Now()) == "online", Tab: name, Tabs: memberTabs,
 	}
 	m.Old = toneOf(m.State) == toneCritical

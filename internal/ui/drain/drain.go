@@ -39,6 +39,8 @@ type Drain struct {
 	Timeout, Every time.Duration
 	// failing is the error of the last read; it may be temporary.
 	failing error
+	// shown is the progress on the member.
+	shown membership.DrainProgress
 }
 
 // Result is the result of a drain.
@@ -203,6 +205,7 @@ func (d *Drain) Run(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	if err := d.move(ctx, moves); err != nil {
+		d.stop(ctx, moves, err)
 		return Result{}, err
 	}
 	result := Result{Stays: stays}

@@ -62,6 +62,7 @@ func (d *Drain) move(ctx context.Context, moves []*moving) error {
 		if d.failing = err; isFinal(err) {
 			return false, err
 		}
+		d.show(ctx, moves, false)
 		return err == nil && !slices.ContainsFunc(moves, func(m *moving) bool { return !m.moved && m.stays == "" }), nil
 	})
 	switch {

@@ -223,4 +223,17 @@ var memberCauses = []cause{
 		remedy: "Muster's agent keeps its report far below the limit. If the member has KubeFleet's agent, disable its property provider. " +
 			"Otherwise another program writes the report: revoke the member with muster revoke OBJECT.",
 	},
+	{
+		kinds: ofMembers, reasons: []string{reasons.Draining}, aside: true,
+		means:  "A user drains the member: its ClusterResourcePlacements move to other members. It gets no new deliveries.",
+		remedy: "No action needed. To stop the drain, uncordon the member.",
+		onHub:  []string{"muster uncordon OBJECT"},
+	},
+	{
+		kinds: ofMembers, reasons: []string{reasons.DrainStopped}, aside: true,
+		means: "The process of a drain ended before all placements had left. The member stays cordoned, and placements that have left do not " +
+			"come back.",
+		remedy: "Drain the member again to go on, or uncordon it to end the drain.",
+		onHub:  []string{"muster drain OBJECT", "muster uncordon OBJECT"},
+	},
 }

@@ -44,7 +44,7 @@ const reasonNew = "NotObserved"
 func problemsOf(o client.Object) []Problem {
 	switch o := o.(type) {
 	case *fleet.Cluster:
-		return fromFleet(problemOf(o, kindCluster), o.Status.Conditions)
+		return append(fromFleet(problemOf(o, kindCluster), o.Status.Conditions), fromDrain(problemOf(o, kindCluster), o)...)
 	case *fleet.ClusterRegistrationToken:
 		return fromFleet(problemOf(o, kindToken), o.Status.Conditions)
 	case *fleet.Bundle:
@@ -58,7 +58,7 @@ func problemsOf(o client.Object) []Problem {
 	case *fleet.ClusterRegistration:
 		return fromRequest(problemOf(o, kindRequest), o)
 	case *clusterv1beta1.MemberCluster:
-		return fromConditions(problemOf(o, kindMemberCluster), o.Status.Conditions)
+		return append(fromConditions(problemOf(o, kindMemberCluster), o.Status.Conditions), fromDrain(problemOf(o, kindMemberCluster), o)...)
 	case *placement.ClusterResourcePlacement:
 		return fromPlacement(problemOf(o, kindClusterPlacement), &o.Status)
 	case *placement.ResourcePlacement:

@@ -22,6 +22,7 @@ var unrecorded = []struct{ kind, reasons, why string }{
 	{kindCluster, "MemberClusterLeft RemovalUnconfirmed HubRestored", notYet},
 	{kindCluster, "FallbackInUse NotInitialized Quarantined LeavesFirst LeaveRefused LeftLate", afterRecording},
 	{kindCluster, "Quarantining", aRace},
+	{kindCluster, "Draining DrainStopped", afterRecording},
 	{kindCluster, "InternalMemberClusterUnhealthy", inReport},
 	{kindCluster, "PullSecretMissing InvalidName", notYet},
 	{kindCluster, "WaitingForToken Queued", aRace},

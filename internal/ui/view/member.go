@@ -35,7 +35,8 @@ func memberState(record client.Object, status membership.Status) string {
 	return string(status.Agent)
 }
 
-// whyOfMember is Why for a member; it adds a quarantine, pause, cordon or taint by a user.
+// whyOfMember is Why for a member; it adds a quarantine, pause, cordon, drain or taint by a
+// user.
 func whyOfMember(record client.Object, status membership.Status, message string, now time.Time) string {
 	var causes []string
 	if reason, explanation, since := membership.QuarantineShown(record); reason != "" {
@@ -55,6 +56,9 @@ func whyOfMember(record client.Object, status membership.Status, message string,
 	}
 	if membership.Cordoned(record) {
 		causes = append(causes, "cordoned: no new deliveries")
+	}
+	if progress := membership.DrainOf(record); progress != nil {
+		causes = append(causes, progress.Text(now, Since(progress.Seen.Time, now)))
 	}
 	for _, taint := range membership.Taints(record) {
 		causes = append(causes, "tainted: "+membership.TaintText(taint))
