@@ -51,6 +51,11 @@ func TestABackupNeedsAKey(t *testing.T) {
 	for values, want := range map[string]string{
 		"backup: {enabled: true}":                                 "backup.recipients is required",
 		"backup: {enabled: true, recipients: [AGE-SECRET-KEY-1]}": "recipients",
+		"backup: {bucket: {prefix: hub}}":                         "backup.bucket.name is required",
+		"backup: {bucket: {name: backups}, existingClaim: mine}":  "exclude each other",
+		"backup: {bucket: {name: backups, endpoint: s3.local}}":   "which is no address of an S3 server",
+		"backup: {bucket: {name: Backups}}":                       "pattern",
+		"backup: {bucket: {name: backups, secretKey: abc}}":       "secretKey",
 	} {
 		if _, err := hub(values).render(t); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", values, err)
@@ -80,5 +85,46 @@ func TestTheAccountOfBackupsOnlyLists(t *testing.T) {
 		"--secrets-from=team-a"}
 	if diff := cmp.Diff(args, container["args"]); diff != "" || pod["serviceAccountName"] != "fleet-backup" {
 		t.Errorf("it runs as %v (-want +got):\n%s", pod["serviceAccountName"], diff)
+	}
+}
+
+// TestBackupsInABucketHaveNoVolume takes the address of the server from the values, and only the
+// credentials from the Secret.
+func TestBackupsInABucketHaveNoVolume(t *testing.T) {
+	out := hub(backedUp, "backup.bucket.name=backups", "backup.bucket.prefix=hub/eu", "backup.bucket.endpoint=https://s3.example.com:9000",
+		"backup.bucket.region=eu-1", "backup.bucket.ca=PEM", "backup.bucket.credentialsSecret=s3", "backup.secretsFrom=null").mustRender(t)
+	want := []string{"ClusterRole", "ClusterRoleBinding", "ConfigMap cattle-fleet-system", "CronJob cattle-fleet-system",
+		"ServiceAccount cattle-fleet-system"}
+	if diff := cmp.Diff(want, out.backups()); diff != "" {
+		t.Errorf("the chart makes (-want +got):\n%s", diff)
+	}
+	pod, _, _ := unstructured.NestedMap(out.object(t, "CronJob", "fleet-backup").Object, "spec", "jobTemplate", "spec", "template", "spec")
+	container := pod["containers"].([]any)[0].(map[string]any)
+	args := []any{"backup", "--bucket=s3://backups/hub/eu", "--s3-endpoint=https://s3.example.com:9000", "--s3-region=eu-1",
+		"--s3-ca-file=/ca/ca.crt", "--keep=48", "--recipient=age1qqqq", "--recipient=age1zzzz"}
+	if diff := cmp.Diff(args, container["args"]); diff != "" {
+		t.Errorf("it runs (-want +got):\n%s", diff)
+	}
+	var names []string
+	for _, one := range container["env"].([]any) {
+		variable := one.(map[string]any)
+		names = append(names, fmt.Sprint(variable["name"]))
+		from := "secretKeyRef:map[key:" + fmt.Sprint(variable["name"])
+		if variable["value"] != nil || !strings.Contains(fmt.Sprint(variable["valueFrom"]), from) {
+			t.Errorf("a variable is %v", variable)
+		}
+	}
+	if diff := cmp.Diff([]string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"}, names); diff != "" {
+		t.Errorf("its variables (-want +got):\n%s", diff)
+	}
+	role := hub(backedUp, "backup.bucket.name=backups", `backup.serviceAccountAnnotations.role=arn`).mustRender(t)
+	if account := role.object(t, "ServiceAccount", "fleet-backup"); account.GetAnnotations()["role"] != "arn" {
+		t.Errorf("the account has the annotations %v", account.GetAnnotations())
+	}
+	job := fmt.Sprint(role.object(t, "CronJob", "fleet-backup").Object)
+	for _, never := range []string{"AWS_", "volumes", "--s3-"} {
+		if strings.Contains(job, never) {
+			t.Errorf("without credentials, the CronJob has %s", never)
+		}
 	}
 }

@@ -51,6 +51,8 @@ type Summary struct {
 	Counts []Count
 	// NotServed lists the kinds missing on the cluster, such as placements without their definitions.
 	NotServed []string
+	// Note is a sentence about a limit of the storage; empty for none.
+	Note string
 }
 
 // Objects returns the number of all objects.

@@ -11,7 +11,7 @@ placement.authorRights placement.resources placement.extraResources image image.
 agentImage.repository agentImage.tag agentImage.imagePullPolicy global proxy noProxy leaderElection leaderElection.leaseDuration
 leaderElection.renewDeadline leaderElection.retryPeriod gitops gitops.enabled gitops.replicas gitops.webhook gitops.webhook.enabled gitops.allowLoopback gitops.resources controller controller.replicas controller.registrationTokenTTL resources
 networkPolicy networkPolicy.enabled networkPolicy.metricsFrom nodeSelector tolerations affinity priorityClassName monitoring
-monitoring.podMonitor monitoring.rules monitoring.board dashboard dashboard.enabled dashboard.replicas dashboard.resources dashboard.from dashboard.trustedProxies dashboard.grafanaURL backup backup.enabled backup.schedule backup.recipients backup.keep backup.secretsFrom backup.existingClaim backup.size backup.storageClass backup.resources extraEnv extraLabels extraAnnotations debug disableSecurityContext
+monitoring.podMonitor monitoring.rules monitoring.board dashboard dashboard.enabled dashboard.replicas dashboard.resources dashboard.from dashboard.trustedProxies dashboard.grafanaURL backup backup.enabled backup.schedule backup.recipients backup.keep backup.secretsFrom backup.existingClaim backup.bucket backup.serviceAccountAnnotations backup.size backup.storageClass backup.resources extraEnv extraLabels extraAnnotations debug disableSecurityContext
 {{- end }}
 
 {{/* Values of upstream's chart that mean nothing to this one. They are accepted, so that a file of values can be taken along, and the notes name them. */}}

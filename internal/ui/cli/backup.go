@@ -12,6 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/muster-fleet/muster/internal/backup"
+	"github.com/muster-fleet/muster/internal/bucket"
 )
 
 // backuper is the command muster backup.
@@ -21,6 +22,8 @@ type backuper struct {
 	keys    backup.Keys
 	options backup.Options
 	file    string
+	// server says which S3 server has the bucket of an s3:// address.
+	server bucket.Settings
 }
 
 func newBackup(streams genericiooptions.IOStreams, h *access) *cobra.Command {
@@ -41,6 +44,11 @@ The objects that the hub writes again are left out.
 The file is always encrypted, in the format of age. With --recipient, a public key
 encrypts it, and only the private key opens it. With --passphrase-file, both use a passphrase.
 The command replaces no file. You need the right to list all of these objects.
+
+An s3:// address writes to a bucket. A failed run leaves no object. The credentials come only
+from the environment, and from the files that it names: AWS_ACCESS_KEY_ID and
+AWS_SECRET_ACCESS_KEY, AWS_WEB_IDENTITY_TOKEN_FILE, AWS_SHARED_CREDENTIALS_FILE, AWS_PROFILE.
+AWS_ENDPOINT_URL, AWS_REGION and AWS_CA_BUNDLE do the same as the flags.
 For the way back, see "muster restore --help".`,
 		Example: `  # Encrypt with a public key: age-keygen -o key.txt makes a pair
   muster backup --context hub --output hub.age --recipient age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p
@@ -51,21 +59,26 @@ For the way back, see "muster restore --help".`,
 		RunE: func(command *cobra.Command, _ []string) error { return b.run(command.Context()) },
 	}
 	flags := command.Flags()
-	flags.StringVarP(&b.file, "output", "o", "", "File to write, or - for standard output")
+	flags.StringVarP(&b.file, "output", "o", "", "File to write, s3://BUCKET/NAME, or - for standard output")
 	flags.StringArrayVar(&b.keys.Recipients, "recipient", nil, "Public key of age that encrypts the file; may be repeated")
 	flags.StringVar(&b.keys.RecipientsFile, "recipients-file", "", "File with public keys of age, one a line")
 	flags.StringVar(&b.keys.PassphraseFile, "passphrase-file", "", "File with a passphrase in its first line")
 	flags.BoolVar(&b.options.WithoutSecrets, "without-secrets", false, "Leave out all Secrets")
+	b.server.AddFlags(flags)
 	return command
 }
 
 func (b *backuper) run(ctx context.Context) error {
 	if b.file == "" {
-		return usageError{errors.New("--output is required: the file to write, or -")}
+		return usageError{errors.New("--output is required: the file to write, s3://BUCKET/NAME, or -")}
 	}
 	recipients, err := b.keys.ForWriting()
 	if err != nil {
 		return usageError{err}
+	}
+	storage, object, err := inBucket(b.file, b.server)
+	if err != nil {
+		return err
 	}
 	hub, err := b.checked()
 	if err != nil {
@@ -81,13 +94,16 @@ func (b *backuper) run(ctx context.Context) error {
 	p := b.newProgress(out)
 	b.options.Recipients = recipients
 	b.options.Progress = func(text string) { p.step("%s", text) }
-	summary, size, err := b.take(ctx, hub)
+	summary, size, err := b.take(ctx, hub, storage, object)
 	if err != nil {
 		return interruptible(ctx, err)
 	}
 	printSummary(&p, summary)
 	p.line("%s has %d objects of the hub at %s: %s before compression, %s as a file, written in %s.",
 		b.file, summary.Objects(), hub.server, bytesOf(int64(summary.Bytes())), bytesOf(size), time.Since(begun).Round(time.Millisecond))
+	if summary.Note != "" {
+		p.line("%s", summary.Note)
+	}
 	if summary.Hub == nil {
 		p.line("The file has no key of the hub: a restored hub cannot fence this one.")
 	}
@@ -97,8 +113,24 @@ func (b *backuper) run(ctx context.Context) error {
 	return p.err
 }
 
-func (b *backuper) take(ctx context.Context, hub *checked) (backup.Summary, int64, error) {
-	if b.file != "-" {
+// inBucket returns the client and the object of an s3:// address; nil for the name of a file.
+func inBucket(address string, server bucket.Settings) (*bucket.Client, bucket.Object, error) {
+	if !bucket.IsAddress(address) {
+		return nil, bucket.Object{}, nil
+	}
+	object, err := bucket.Parse(address)
+	if err != nil {
+		return nil, object, usageError{err}
+	}
+	at, err := bucket.New(server.WithEnvironment())
+	return at, object, err
+}
+
+func (b *backuper) take(ctx context.Context, hub *checked, at *bucket.Client, object bucket.Object) (backup.Summary, int64, error) {
+	switch {
+	case at != nil:
+		return backup.TakeObject(ctx, hub.config, b.options, at, object)
+	case b.file != "-":
 		return backup.TakeFile(ctx, hub.config, b.options, b.file)
 	}
 	counted := &countingWriter{to: b.Out}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/muster-fleet/muster/internal/backup"
+	"github.com/muster-fleet/muster/internal/bucket"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -21,6 +22,8 @@ type restorer struct {
 	*access
 	keys  backup.Keys
 	merge bool
+	// server says which S3 server has the bucket of an s3:// address.
+	server bucket.Settings
 }
 
 func newRestore(streams genericiooptions.IOStreams, h *access) *cobra.Command {
@@ -41,6 +44,8 @@ is refused, unless --merge is given.
 The hub gets the key of the lost hub, and a higher term. Members that have obeyed this hub refuse
 the lost one; see "muster hub --help". With --merge, the hub keeps its own key.
 
+FILE may be an s3:// address. Its credentials and its server are given as to "muster backup".
+
 You need the rights of an administrator, and the right to impersonate the authors.`,
 		Example: `  # Stop the hub on the new cluster, restore the backup, and start the hub
   kubectl --context new-hub -n cattle-fleet-system scale deployment fleet-controller --replicas=0
@@ -60,6 +65,7 @@ You need the rights of an administrator, and the right to impersonate the author
 	flags.StringVar(&r.keys.IdentityFile, "identity", "", "File with the private key of age that opens the backup")
 	flags.StringVar(&r.keys.PassphraseFile, "passphrase-file", "", "File with the passphrase in its first line")
 	flags.BoolVar(&r.merge, "merge", false, "Restore into a hub that has members of its own, and keep these")
+	r.server.AddFlags(flags)
 	return command
 }
 
@@ -67,6 +73,10 @@ func (r *restorer) run(ctx context.Context, file string) error {
 	identities, err := r.keys.ForReading()
 	if err != nil {
 		return usageError{err}
+	}
+	storage, object, err := inBucket(file, r.server)
+	if err != nil {
+		return err
 	}
 	hub, err := r.checked()
 	if err != nil {
@@ -76,7 +86,16 @@ func (r *restorer) run(ctx context.Context, file string) error {
 		return err
 	}
 	p, begun := r.newProgress(r.Out), time.Now()
-	restored, err := backup.Restore(ctx, hub.config, func() (io.ReadCloser, error) { return os.Open(file) }, backup.RestoreOptions{
+	open := func() (io.ReadCloser, error) { return os.Open(file) }
+	if storage != nil {
+		downloaded, remove, err := backup.Download(ctx, storage, object)
+		if err != nil {
+			return err
+		}
+		defer remove()
+		open = downloaded
+	}
+	restored, err := backup.Restore(ctx, hub.config, open, backup.RestoreOptions{
 		Identities: identities, Merge: r.merge, Idle: hub.isIdle, Progress: func(text string) { p.step("%s", text) },
 	})
 	for _, text := range append(restored.Notes, restored.Failed...) {
