@@ -15,6 +15,9 @@ import (
 	"time"
 )
 
+// day is the life of a certificate, longer than any run.
+const day = 24 * time.Hour
+
 // NewCertificate returns a certificate for this machine, and its CA as PEM.
 func NewCertificate(t testing.TB) (tls.Certificate, string) {
 	t.Helper()
@@ -30,13 +33,13 @@ func NewCertificate(t testing.TB) (tls.Certificate, string) {
 	fail(err)
 	authority := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "front " + strings.ToLower(rand.Text()[:6])},
-		IsCA: true, BasicConstraintsValid: true, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(day),
 	}
 	ca, err := x509.CreateCertificate(rand.Reader, authority, authority, &caKey.PublicKey, caKey)
 	fail(err)
 	leaf := &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "hub"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(day), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, leaf, authority, &key.PublicKey, caKey)
 	fail(err)

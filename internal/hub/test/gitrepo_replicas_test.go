@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -76,4 +77,21 @@ func TestAReaderThatIsKilledLosesNoCommit(t *testing.T) {
 	if left := f.bundlesOf("shop"); len(left) != 1 || !strings.Contains(fmt.Sprint(left["shop-a"].Spec.Resources), "three") {
 		t.Errorf("%d Bundles: %v", len(left), left)
 	}
+}
+
+// TestARightThatAKilledHubHasLeftIsRemoved leaves the Role of muster-hub gitops in a workspace
+// without a GitRepo, as a hub does that is killed between the deletions of binding and Role.
+func TestARightThatAKilledHubHasLeftIsRemoved(t *testing.T) {
+	f := newAlone(t, "")
+	f.hub.Kill()
+	f.check(f.Create(context.Background(), &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: f.workspace, Name: naming.GitOpsAccount, Labels: map[string]string{fleet.LabelManaged: "true"},
+		},
+		Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"x"}, Verbs: []string{"get"},
+		}},
+	}))
+	f.hub.Start()
+	f.eventually("the Role is gone", func() error { return gone(f.get(&rbacv1.Role{}, f.workspace, naming.GitOpsAccount)) })
 }

@@ -15,8 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -43,10 +45,14 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 	namespace := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: o.GetNamespace()}}}
 	})
+	own := builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == naming.GitOpsAccount }))
 	return ctrl.NewControllerManagedBy(mgr).Named("gitops-secrets").
 		Watches(anyform.Object("GitRepo"), namespace).
 		Watches(anyform.Object("HelmOp"), namespace).
 		Watches(&fleet.Policy{}, namespace).
+		// The last GitRepo may have gone while no hub ran, or a hub was killed before it deleted both.
+		Watches(kube.Metadata(rbacv1.SchemeGroupVersion.WithKind("Role")), namespace, own).
+		Watches(kube.Metadata(rbacv1.SchemeGroupVersion.WithKind("RoleBinding")), namespace, own).
 		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
