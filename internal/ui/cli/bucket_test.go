@@ -22,7 +22,6 @@ func TestABackupGoesToABucketAndComesBackFromIt(t *testing.T) {
 		t.Skip("it needs a control plane")
 	}
 	cluster, s := toBackUp(t), testbucket.Start(t)
-	cluster.InstallHub(t)
 	admin := of(t, cluster, cluster.Account(t, "cli-admin", "cluster-admin"))
 	key, err := age.GenerateX25519Identity()
 	if err != nil {
