@@ -1,10 +1,12 @@
 package term
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -71,6 +73,15 @@ func (i Identity) Fingerprint() string {
 
 // SameKey reports whether two identities have the same key.
 func (i Identity) SameKey(other Identity) bool { return i.key.Equal(other.key) }
+
+// SameExceptInForce reports whether two identities differ only in InForce, which the hub stores by itself.
+func (i Identity) SameExceptInForce(other Identity) bool {
+	i.InForce = other.InForce
+	one, two := &corev1.Secret{}, &corev1.Secret{}
+	i.Fill(one)
+	other.Fill(two)
+	return maps.EqualFunc(one.Data, two.Data, bytes.Equal)
+}
 
 // On returns the signed term of the hub on a cluster.
 func (i Identity) On(cluster string) *clusterv1beta1.HubTerm { return Sign(i.key, i.Term, cluster) }

@@ -207,13 +207,8 @@ func (b *hubber) change(ctx context.Context, what string, edit func(term.Identit
 			return err
 		}
 	}
-	next.Fill(hub.secret)
-	err = hub.Update(ctx, hub.secret)
-	if apierrors.IsConflict(err) {
-		return fmt.Errorf("the identity of the hub has changed meanwhile, and nothing is done: run the command again: %w", err)
-	}
-	if err != nil {
-		return fmt.Errorf("writing Secret %s/%s, the identity of the hub: %w", naming.SystemNamespace, naming.HubIdentitySecret, err)
+	if err := hub.write(ctx, next); err != nil {
+		return err
 	}
 	if next.Demoted {
 		p.line("It is demoted now. It stops its controllers within seconds.")
@@ -224,6 +219,34 @@ func (b *hubber) change(ctx context.Context, what string, edit func(term.Identit
 		return p.err
 	}
 	return within(ctx, b.timeout, func(ctx context.Context) error { return b.awaitTerm(ctx, hub, next.Term) })
+}
+
+// write stores the next identity. It fails if the identity has changed since it was read. The hub
+// may store the term in force at any time.
+func (h *hubIdentity) write(ctx context.Context, next term.Identity) error {
+	for {
+		next.Fill(h.secret)
+		err := h.Update(ctx, h.secret)
+		if err == nil {
+			return nil
+		}
+		if apierrors.IsConflict(err) {
+			if now, unread := h.readAgain(ctx); unread == nil && now.SameExceptInForce(h.Identity) {
+				next.InForce = now.InForce
+				continue
+			}
+			return fmt.Errorf("the identity of the hub has changed meanwhile, and nothing is done: run the command again: %w", err)
+		}
+		return fmt.Errorf("writing Secret %s/%s, the identity of the hub: %w", naming.SystemNamespace, naming.HubIdentitySecret, err)
+	}
+}
+
+func (h *hubIdentity) readAgain(ctx context.Context) (term.Identity, error) {
+	h.secret = &corev1.Secret{}
+	if err := h.Get(ctx, client.ObjectKey{Namespace: naming.SystemNamespace, Name: naming.HubIdentitySecret}, h.secret); err != nil {
+		return term.Identity{}, err
+	}
+	return term.FromSecret(h.secret)
 }
 
 // awaitTerm waits until the hub has started its controllers with a term.

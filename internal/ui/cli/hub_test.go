@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -117,5 +118,43 @@ func TestAHubIsPromotedAndDemotedOnlyAfterAQuestion(t *testing.T) {
 	out, said, err := admin.run("hub", "status")
 	if err != nil || strings.Contains(out+said, string(fenced.Seed())) {
 		t.Errorf("the key of the hub is shown: %v", err)
+	}
+}
+
+// TestOnlyTheTermInForceMayChangeDuringAQuestion changes the identity between the reading and the
+// writing of a command.
+func TestOnlyTheTermInForceMayChangeDuringAQuestion(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it needs a control plane")
+	}
+	target := testkube.Turn(t, "cli-promoted")
+	r := restoring{t: t, target: target, onto: target.Client(t)}
+	target.InstallHub(t)
+	for name, row := range map[string]struct {
+		meanwhile func(*term.Identity)
+		refused   bool
+	}{
+		"the hub stores its term":  {func(i *term.Identity) { i.InForce = 3 }, false},
+		"another user demotes it":  {func(i *term.Identity) { i.Demoted = true }, true},
+		"another user promotes it": {func(i *term.Identity) { *i = i.Promote(5) }, true},
+	} {
+		r.putIdentity(r.onto, 3)
+		hub := hubIdentity{checked: &checked{Client: r.onto}}
+		read, err := hub.readAgain(context.Background())
+		r.check(err)
+		hub.Identity = read
+		changed, secret := read, hub.secret.DeepCopy()
+		row.meanwhile(&changed)
+		changed.Fill(secret)
+		r.check(r.onto.Update(context.Background(), secret))
+
+		err = hub.write(context.Background(), read.Promote(0))
+		now := r.identity(r.onto)
+		if !row.refused && (err != nil || now.Term != 4 || now.InForce != 3) {
+			t.Errorf("%s: term %d, in force %d: %v", name, now.Term, now.InForce, err)
+		}
+		if row.refused && (!apierrors.IsConflict(err) || !now.SameExceptInForce(changed)) {
+			t.Errorf("%s: term %d, demoted %t: %v", name, now.Term, now.Demoted, err)
+		}
 	}
 }
