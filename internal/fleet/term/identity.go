@@ -74,7 +74,8 @@ func (i Identity) Fingerprint() string {
 // SameKey reports whether two identities have the same key.
 func (i Identity) SameKey(other Identity) bool { return i.key.Equal(other.key) }
 
-// SameExceptInForce reports whether two identities differ only in InForce, which the hub stores by itself.
+// SameExceptInForce reports whether two identities differ at most in InForce. The hub stores it by
+// itself.
 func (i Identity) SameExceptInForce(other Identity) bool {
 	i.InForce = other.InForce
 	one, two := &corev1.Secret{}, &corev1.Secret{}

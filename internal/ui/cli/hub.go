@@ -223,15 +223,15 @@ func (b *hubber) change(ctx context.Context, what string, edit func(term.Identit
 
 // write stores the next identity. It fails if the identity has changed since it was read. The hub
 // may store the term in force at any time.
-func (h *hubIdentity) write(ctx context.Context, next term.Identity) error {
+func (i *hubIdentity) write(ctx context.Context, next term.Identity) error {
 	for {
-		next.Fill(h.secret)
-		err := h.Update(ctx, h.secret)
+		next.Fill(i.secret)
+		err := i.Update(ctx, i.secret)
 		if err == nil {
 			return nil
 		}
 		if apierrors.IsConflict(err) {
-			if now, unread := h.readAgain(ctx); unread == nil && now.SameExceptInForce(h.Identity) {
+			if now, unread := i.readAgain(ctx); unread == nil && now.SameExceptInForce(i.Identity) {
 				next.InForce = now.InForce
 				continue
 			}
@@ -241,12 +241,12 @@ func (h *hubIdentity) write(ctx context.Context, next term.Identity) error {
 	}
 }
 
-func (h *hubIdentity) readAgain(ctx context.Context) (term.Identity, error) {
-	h.secret = &corev1.Secret{}
-	if err := h.Get(ctx, client.ObjectKey{Namespace: naming.SystemNamespace, Name: naming.HubIdentitySecret}, h.secret); err != nil {
+func (i *hubIdentity) readAgain(ctx context.Context) (term.Identity, error) {
+	i.secret = &corev1.Secret{}
+	if err := i.Get(ctx, client.ObjectKey{Namespace: naming.SystemNamespace, Name: naming.HubIdentitySecret}, i.secret); err != nil {
 		return term.Identity{}, err
 	}
-	return term.FromSecret(h.secret)
+	return term.FromSecret(i.secret)
 }
 
 // awaitTerm waits until the hub has started its controllers with a term.
