@@ -56,11 +56,14 @@ func decodeIdentity(o *unstructured.Unstructured) (*corev1.Secret, term.Identity
 	return secret, identity, nil
 }
 
+// keepsOwnKey reports whether the hub does not get the key of the lost hub.
+func (r *restoring) keepsOwnKey() bool { return r.done.Hub == nil || r.Merge }
+
 // restoreIdentity gives the hub the key of the backup, and a higher term. It comes before all
 // members, so no hub acts for them with the term of the lost hub. A repeated restore raises the
 // term once.
 func (r *restoring) restoreIdentity(ctx context.Context) error {
-	if r.done.Hub == nil || r.Merge {
+	if r.keepsOwnKey() {
 		r.done.Notes = append(r.done.Notes, "the hub keeps its own key: members cannot tell that it succeeds the lost hub, so stop the lost "+
 			"hub for good")
 		return nil

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,7 +22,7 @@ import (
 // Clusters. Without muster hub standby-token, the account does not exist, and the right serves no
 // token. A hub with a key of its own gets no such right, because agents refuse it there.
 func (r *restoring) admitStandby(ctx context.Context) error {
-	if r.done.Term == 0 {
+	if r.keepsOwnKey() {
 		return nil
 	}
 	for _, workspace := range slices.Sorted(maps.Keys(r.workspaces)) {
@@ -37,7 +38,8 @@ func (r *restoring) admitStandby(ctx context.Context) error {
 	return nil
 }
 
-// ensure creates an object of RBAC, unless there is one with its name.
+// ensure creates an object of RBAC, unless it exists. An object of this name with other rules or
+// another Role belongs to another user, and would give the account other rights.
 func (r *restoring) ensure(ctx context.Context, name, kind string, o client.Object) error {
 	resource := rbacv1.SchemeGroupVersion.WithResource(name)
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
@@ -46,9 +48,18 @@ func (r *restoring) ensure(ctx context.Context, name, kind string, o client.Obje
 	}
 	created := &unstructured.Unstructured{Object: content}
 	created.SetGroupVersionKind(resource.GroupVersion().WithKind(kind))
-	_, err = r.hub.Resource(resource).Namespace(o.GetNamespace()).Create(ctx, created, metav1.CreateOptions{FieldManager: fieldManager})
-	if apierrors.IsAlreadyExists(err) {
-		return nil
+	objects := r.hub.Resource(resource).Namespace(o.GetNamespace())
+	if _, err = objects.Create(ctx, created, metav1.CreateOptions{FieldManager: fieldManager}); !apierrors.IsAlreadyExists(err) {
+		return err
 	}
-	return err
+	have, err := objects.Get(ctx, o.GetName(), metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	for _, field := range []string{"rules", "roleRef"} {
+		if !equality.Semantic.DeepEqual(have.Object[field], content[field]) {
+			return fmt.Errorf("there is another %s %s: delete it, and run the command again", kind, o.GetName())
+		}
+	}
+	return nil
 }

@@ -26,6 +26,7 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/backup"
 	"github.com/muster-fleet/muster/internal/fleet/author"
+	"github.com/muster-fleet/muster/internal/fleet/standby"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
@@ -157,6 +158,17 @@ func TestAHubIsRestoredOnAnotherCluster(t *testing.T) {
 	if !after.SameKey(before) || before.Term != 3 || after.Term != 4 {
 		t.Errorf("the hub has term %d, and the restored one %d, with the same key: %t", before.Term, after.Term, after.SameKey(before))
 	}
+	r.foreignRole()
+}
+
+// foreignRole gives a Role with the name of the standby's right other rules, as a tenant can.
+func (r restoring) foreignRole() {
+	r.t.Helper()
+	role, _ := standby.Access("team-a", naming.SystemNamespace)
+	r.check(r.onto.Get(context.Background(), client.ObjectKeyFromObject(role), role))
+	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
+	r.check(r.onto.Update(context.Background(), role))
+	r.admin.refused(r.command, "register in workspace team-a: there is another Role fleet-standby: delete it, and run the command again")
 }
 
 // interrupted ends a restore at its first step, as a user does.
