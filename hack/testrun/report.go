@@ -105,12 +105,16 @@ func (r *runner) report(out io.Writer, total, took time.Duration) {
 		count[one.outcome]++
 	}
 	printFailed(out, tests)
+	r.races.print(out)
 	fmt.Fprintf(out, "%d passed, %d failed, %d skipped\n", count["pass"], count["fail"], count["skip"])
 }
 
 // printFailed names the failed tests at the end of the run, because a log may be kept only in part.
+// It only counts the tests that a data race failed.
 func printFailed(out io.Writer, tests []result) {
 	failed := slices.DeleteFunc(slices.Clone(tests), func(one result) bool { return one.outcome != "fail" })
+	all := len(failed)
+	failed = slices.DeleteFunc(failed, result.raced)
 	slices.SortFunc(failed, func(a, b result) int { return cmp.Compare(a.name, b.name) })
 	for i, one := range failed {
 		fmt.Fprintf(out, "failed: %s\n", one.name)
@@ -120,6 +124,9 @@ func printFailed(out io.Writer, tests []result) {
 		for line := range strings.Lines(one.said) {
 			fmt.Fprintf(out, "    %.200s\n", strings.TrimSpace(line))
 		}
+	}
+	if raced := all - len(failed); raced > 0 {
+		fmt.Fprintf(out, "failed: %d tests that ran during a data race\n", raced)
 	}
 }
 

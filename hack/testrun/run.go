@@ -37,6 +37,7 @@ type runner struct {
 	ended []result
 	// waited is the time that a test has waited for its turn on a control plane, in seconds.
 	waited map[string]float64
+	races  races
 	broken bool
 }
 
@@ -145,6 +146,9 @@ func (r *runner) take(e event, outputs map[string]*strings.Builder) {
 			outputs[key] = &strings.Builder{}
 		}
 		outputs[key].WriteString(e.Output)
+		r.mu.Lock()
+		r.races.take(strings.TrimPrefix(e.Package, module+"/"), e.Output)
+		r.mu.Unlock()
 	case "attr":
 		if seconds, err := strconv.ParseFloat(e.Value, 64); err == nil && e.Key == waitedAttribute {
 			r.mu.Lock()
@@ -199,6 +203,9 @@ func excerpt(output string) string {
 
 // endPackage prints the closing lines of a package, and the output of tests that did not end.
 func (r *runner) endPackage(e event, outputs map[string]*strings.Builder) {
+	r.mu.Lock()
+	r.races.end(strings.TrimPrefix(e.Package, module+"/"))
+	r.mu.Unlock()
 	last := outputs[e.Package+" "].String()
 	if e.Action == "fail" {
 		for key, unfinished := range outputs {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -166,6 +168,34 @@ func TestAFailureIsReportedWithAnExcerpt(t *testing.T) {
 		if got := excerpt(output); got != want {
 			t.Errorf("of %q it says %q, want %q", output, got, want)
 		}
+	}
+}
+
+// TestADataRaceIsReportedOnce has a race in a test whose output is of another test. All tests of the
+// package that run at the moment fail.
+func TestADataRaceIsReportedOnce(t *testing.T) {
+	line := func(test, text string) string {
+		return fmt.Sprintf(`{"Action":"output","Package":"p","Test":%q,"Output":%q}`+"\n", test, text+"\n")
+	}
+	raced := "    testing.go:1712: race detected during execution of test"
+	var out bytes.Buffer
+	r := &runner{out: io.Discard, waited: map[string]float64{}}
+	r.read(strings.NewReader(line("TestA", "quiet") + line("TestA", raceEnds) + line("TestA", raceBegins) + line("TestA", "Write at 0x1") +
+		line("TestB", "  p.F()") + line("TestB", raceEnds) + line("TestB", "later") + line("TestA", raced) + line("TestB", raced) +
+		line("TestB", "    hub_test.go:1: the hub logged") + line("TestC", "    c_test.go:1: broken") +
+		line("TestC", raceBegins) + strings.Repeat(line("TestC", "  p.G()"), 2*maxRaceLines) +
+		`{"Action":"fail","Package":"p","Test":"TestA"}
+{"Action":"fail","Package":"p","Test":"TestB"}
+{"Action":"fail","Package":"p","Test":"TestC"}
+{"Action":"output","Package":"p","Output":"FAIL\tp\t3s\n"}
+{"Action":"fail","Package":"p"}
+`))
+	r.report(&out, 0, 0)
+	want := "failed: p TestC\n    c_test.go:1: broken\nfailed: 2 tests that ran during a data race\n" +
+		"data race in p:\nWrite at 0x1\n  p.F()\ndata race in p:\n" + strings.Repeat("  p.G()\n", maxRaceLines-1) +
+		"0 passed, 3 failed, 0 skipped\n"
+	if got := out.String(); !strings.HasSuffix(got, want) {
+		t.Errorf("the report is\n%s", got)
 	}
 }
 
