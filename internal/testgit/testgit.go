@@ -176,8 +176,9 @@ func (r *Repository) Tag(name string) {
 }
 
 // Web serves the repository by https, to a user with a password; to everyone if both are empty. Its
-// URL and the PEM of its authority follow.
-func (r *Repository) Web(user, password string) (server *httptest.Server, address string, ca []byte) {
+// URL and the PEM of its authority follow. Each wrapper gets the handler before the server starts.
+func (r *Repository) Web(user, password string, wrappers ...func(http.Handler) http.Handler) (server *httptest.Server, address string,
+	ca []byte) {
 	r.t.Helper()
 	backend, err := exec.Command("git", "--exec-path").Output()
 	if err != nil {
@@ -185,14 +186,18 @@ func (r *Repository) Web(user, password string) (server *httptest.Server, addres
 	}
 	handler := &cgi.Handler{Path: filepath.Join(strings.TrimSpace(string(backend)), "git-http-backend"),
 		Env: []string{"GIT_PROJECT_ROOT=" + r.Root, "GIT_HTTP_EXPORT_ALL=1"}}
-	server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+	var served http.Handler = http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		if u, p, _ := request.BasicAuth(); u != user || p != password {
 			w.Header().Set("WWW-Authenticate", `Basic realm="git"`)
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
 		handler.ServeHTTP(w, request)
-	}))
+	})
+	for _, wrap := range wrappers {
+		served = wrap(served)
+	}
+	server = httptest.NewTLSServer(served)
 	r.t.Cleanup(server.Close)
 	ca = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	return server, server.URL + "/" + r.Name, ca

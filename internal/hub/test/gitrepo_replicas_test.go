@@ -27,17 +27,17 @@ func TestAReaderThatIsKilledLosesNoCommit(t *testing.T) {
 	source.Write(map[string]string{"a/fleet.yaml": "{}", "a/a.yaml": gitConfigMap("one"), "b/fleet.yaml": "{}",
 		"b/b.yaml": gitConfigMap("one")})
 	first := source.Push("main")
-	server, address, ca := source.Web("", "")
 	stalls, cloning := &atomic.Bool{}, make(chan struct{}, 1)
-	serve := server.Config.Handler
-	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		if strings.HasSuffix(request.URL.Path, "/git-upload-pack") && stalls.CompareAndSwap(true, false) {
-			_, _ = io.Copy(io.Discard, request.Body)
-			cloning <- struct{}{}
-			<-request.Context().Done() // the client was killed
-			return
-		}
-		serve.ServeHTTP(w, request)
+	_, address, ca := source.Web("", "", func(serve http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+			if strings.HasSuffix(request.URL.Path, "/git-upload-pack") && stalls.CompareAndSwap(true, false) {
+				_, _ = io.Copy(io.Discard, request.Body)
+				cloning <- struct{}{}
+				<-request.Context().Done() // the client was killed
+				return
+			}
+			serve.ServeHTTP(w, request)
+		})
 	})
 	f.check(f.Create(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "hook"},
 		StringData: map[string]string{"gitlab": "hunter2"}}))

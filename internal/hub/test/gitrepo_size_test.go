@@ -53,15 +53,15 @@ func TestRepositoriesOfExtremeSizeHarmNoOther(t *testing.T) {
 		source := testgit.New(t, name+".git")
 		source.Write(map[string]string{"a.yaml": gitConfigMap("one")})
 		source.Push("main")
-		server, address, ca := source.Web("", "")
-		serve := server.Config.Handler
-		server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-			if !strings.HasSuffix(request.URL.Path, "/git-upload-pack") {
-				serve.ServeHTTP(w, request)
-				return
-			}
-			_, _ = io.Copy(io.Discard, request.Body)
-			<-request.Context().Done() // the program gives up, or the test ends
+		server, address, ca := source.Web("", "", func(serve http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+				if !strings.HasSuffix(request.URL.Path, "/git-upload-pack") {
+					serve.ServeHTTP(w, request)
+					return
+				}
+				_, _ = io.Copy(io.Discard, request.Body)
+				<-request.Context().Done() // the program gives up, or the test ends
+			})
 		})
 		t.Cleanup(server.CloseClientConnections)
 		tenant.gitRepo(name, address, ca)

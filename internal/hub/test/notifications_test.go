@@ -39,9 +39,9 @@ type gate struct {
 	refused int
 }
 
-func newGate(t *testing.T) *gate {
+func newGate(t *testing.T, refused int) *gate {
 	t.Helper()
-	g := &gate{key: []byte("0123456789012345678901234567"), got: map[string][]string{}, seen: map[string]bool{}}
+	g := &gate{key: []byte("0123456789012345678901234567"), got: map[string][]string{}, seen: map[string]bool{}, refused: refused}
 	g.Server = httptest.NewServer(g)
 	t.Cleanup(g.Close)
 	return g
@@ -124,8 +124,7 @@ func (f fixture) annotate(o client.Object, key, value string) {
 // TestTheLifeOfAMemberIsToldAndRemembered has a Cluster and a MemberCluster join, get lost, return,
 // and more, beside a hub that restarts. Their agents miss three periods of ten seconds.
 func TestTheLifeOfAMemberIsToldAndRemembered(t *testing.T) {
-	g := newGate(t)
-	g.refused = 2
+	g := newGate(t, 2)
 	f := newAlone(t, g.settings())
 	f.signs([]byte("another key, which the receiver does not know"))
 	_, values := f.token("new-token", "")
@@ -226,7 +225,7 @@ func (f fixture) goes(g *gate, lost *fleet.Cluster) {
 
 // TestAVerdictAboutARequestIsTold has users decide about two requests.
 func TestAVerdictAboutARequestIsTold(t *testing.T) {
-	g := newGate(t)
+	g := newGate(t, 0)
 	f := newAlone(t, g.settings())
 	f.signs(g.key)
 	values := f.stampingToken("careful", fleet.ClusterRegistrationTokenSpec{Approval: fleet.ApprovalManual})

@@ -30,7 +30,6 @@ func (r *registered) exported(name string) *unstructured.Unstructured {
 // exportsServed has the hub serve the kind of KubeFleet's networking agents.
 func (f fixture) exportsServed() {
 	f.t.Helper()
-	f.check(apiextensionsv1.AddToScheme(f.Scheme()))
 	keeps := true
 	err := f.Create(context.Background(), &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "internalserviceexports.networking.fleet.azure.com", Annotations: map[string]string{

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,9 +18,9 @@ import (
 // traffic counts the requests to a server, and the bytes of its answers.
 type traffic struct{ requests, bytes atomic.Int64 }
 
-func (t *traffic) of(server *httptest.Server) {
-	handler := server.Config.Handler
-	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+// of counts the traffic of a handler.
+func (t *traffic) of(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		t.requests.Add(1)
 		handler.ServeHTTP(&metered{w, t}, request)
 	})
@@ -70,9 +69,8 @@ func TestANewCommitFetchesOnlyWhatIsMissing(t *testing.T) {
 	source := testgit.New(t, "web.git")
 	source.Write(map[string]string{"a.yaml": "1", "large.yaml": noise(t, 4<<20)})
 	commit := source.Push("main")
-	server, address, ca := source.Web("", "")
 	seen := &traffic{}
-	seen.of(server)
+	_, address, ca := source.Web("", "", seen.of)
 	r := open(t, address, "main")
 	r.CABundle, r.Cache, r.Owner = ca, &Cache{Directory: r.Directory}, "uid-1"
 	read := func(want string) func() {
