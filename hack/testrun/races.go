@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// The race detector fails all running tests of a package at once. Its report is in the output of any
-// of them, so it is printed again at the end of the run.
+// The race detector fails all running tests of a package. Its report is in the output of one of
+// them, so it is printed again at the end of the run.
 const (
 	raceBegins = "WARNING: DATA RACE"
 	raceEnds   = "=================="

@@ -171,8 +171,8 @@ func TestAFailureIsReportedWithAnExcerpt(t *testing.T) {
 	}
 }
 
-// TestADataRaceIsReportedOnce has a race in a test whose output is of another test. All tests of the
-// package that run at the moment fail.
+// TestADataRaceIsReportedOnce has the report of a race in the output of two tests. All running
+// tests of the package fail.
 func TestADataRaceIsReportedOnce(t *testing.T) {
 	line := func(test, text string) string {
 		return fmt.Sprintf(`{"Action":"output","Package":"p","Test":%q,"Output":%q}`+"\n", test, text+"\n")
