@@ -113,7 +113,7 @@ func (r *runner) report(out io.Writer, total, took time.Duration) {
 // It only counts the tests that a data race failed.
 func printFailed(out io.Writer, tests []result) {
 	failed := slices.DeleteFunc(slices.Clone(tests), func(one result) bool { return one.outcome != "fail" })
-	all := len(failed)
+	failures := len(failed)
 	failed = slices.DeleteFunc(failed, result.raced)
 	slices.SortFunc(failed, func(a, b result) int { return cmp.Compare(a.name, b.name) })
 	for i, one := range failed {
@@ -125,7 +125,7 @@ func printFailed(out io.Writer, tests []result) {
 			fmt.Fprintf(out, "    %.200s\n", strings.TrimSpace(line))
 		}
 	}
-	if raced := all - len(failed); raced > 0 {
+	if raced := failures - len(failed); raced > 0 {
 		fmt.Fprintf(out, "failed: %d tests that ran during a data race\n", raced)
 	}
 }
