@@ -187,6 +187,15 @@ func TestGetShowsMembersOfBothKinds(t *testing.T) {
 	admin.shows("get mc", membersHeader, edge)
 	admin.shows("get -n team-a", membersHeader, webA)
 	admin.shows("get -l env=prod", membersHeader, webA)
+	for _, member := range []string{"edge", "team-a/web"} {
+		admin.runs("cordon " + member)
+	}
+	const cordoned = "cordoned: no new deliveries"
+	admin.shows("get", membersHeader, "edge MemberCluster New - - - - "+cordoned,
+		"team-a/web Cluster Awaited - - - - "+cordoned+"; no agent has come", webB)
+	for _, member := range []string{"edge", "team-a/web"} {
+		admin.runs("cordon --undo " + member)
+	}
 	admin.shows("get members edge -o wide",
 		"NAME KIND STATE NODES BUNDLES VERSION LAST-SEEN AGENT EXPIRES DISPLAY-NAME PROVIDER REGION DISTRIBUTION WHY",
 		"edge MemberCluster New - - - - - - - - - - -")

@@ -213,9 +213,9 @@ func slim(o client.Object) client.Object {
 	o.SetManagedFields(nil)
 	switch o := o.(type) {
 	case *fleet.Cluster:
-		o.Annotations, o.Spec = drainMarks(o), fleet.ClusterSpec{}
+		o.Annotations, o.Spec = view.Marks(o), fleet.ClusterSpec{Paused: o.Spec.Paused}
 	case *clusterv1beta1.MemberCluster:
-		o.Annotations, o.Status.Namespaces = drainMarks(o), nil
+		o.Annotations, o.Status.Namespaces = view.Marks(o), nil
 	case *fleet.ClusterRegistration:
 		o.Status.Answer = nil
 	case *fleet.Bundle:

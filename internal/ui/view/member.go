@@ -5,13 +5,40 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
+	"github.com/muster-fleet/muster/internal/kube"
 )
+
+// memberMarks are the annotations of a member that a table shows.
+var memberMarks = []string{
+	fleet.AnnotationCordoned, fleet.AnnotationDrained, fleet.AnnotationDrainProgress, fleet.AnnotationPaused, fleet.AnnotationTaints,
+	fleet.AnnotationLost, fleet.AnnotationQuarantined, fleet.AnnotationQuarantinedBy, fleet.AnnotationQuarantineReason,
+	fleet.AnnotationDisplayName,
+}
+
+// maxMark bounds the bytes of each annotation in Marks.
+const maxMark = 1024
+
+// Marks returns the annotations of a member that a table shows; nil without any. Its problem is the
+// same with only these.
+func Marks(member metav1.Object) map[string]string {
+	var marks map[string]string
+	for _, key := range memberMarks {
+		if value, set := member.GetAnnotations()[key]; set {
+			if marks == nil {
+				marks = map[string]string{}
+			}
+			marks[key] = kube.Clip(value, maxMark)
+		}
+	}
+	return marks
+}
 
 // quarantined reports whether the hub shows a member as quarantined.
 func quarantined(record client.Object) bool {
