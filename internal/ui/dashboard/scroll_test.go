@@ -176,3 +176,59 @@ func TestALongTableIsAccessible(t *testing.T) {
 		}
 	}
 }
+
+// TestKeysGoBeyondTheLoadedRows has the dashboard answer late. Keys that need rows of the answer
+// wait for it, in their order.
+func TestKeysGoBeyondTheLoadedRows(t *testing.T) {
+	s, address, _ := thousands(t)
+	b := testbrowser.New(t)
+	b.Do(chromedp.Navigate(address+s.Entrance()), chromedp.WaitVisible("#bulk"))
+	const focus = `document.activeElement.closest("tr")?.querySelector("input").value`
+	loaded := func(row int) string { return `!!document.querySelector("[value='` + nameOfRow(s, row) + `']")` }
+	// from puts the focus on a row beside a page that is not loaded, and keeps the answers
+	from := func(row int) {
+		t.Helper()
+		b.JS(`(window.real ??= fetch, window.held = [], window.fetch = (...of) => new Promise(send => held.push(send)).then(() => real(...of)))`)
+		b.JS(`document.querySelector("[value='` + nameOfRow(s, row) + `']").closest("tr").querySelector("th a").focus()`)
+	}
+	const answers = `(window.fetch = real, held.forEach(send => send()))`
+	b.Becomes("the second page is loaded", loaded(199), "true")
+	from(198)
+	b.Do(chromedp.KeyEvent("jjjxj"))
+	b.Becomes("the last loaded row has the focus", focus, nameOfRow(s, 199))
+	b.Becomes("the rows are awaited", "long.steps.join()", "1,1,0,1")
+	b.Becomes("nothing is selected", selected, "Select all in view")
+	b.Becomes("they are requested", `held.length`, "1")
+	b.JS(answers)
+	b.Becomes("the keys go on", focus, nameOfRow(s, 202))
+	b.Becomes("and select the row between", selected+` + document.querySelector("[value='`+nameOfRow(s, 201)+`']").checked`, "1 selectedtrue")
+	visibleRow := `(() => { const at = document.activeElement.getBoundingClientRect(), seen = visible();
+		return at.top >= seen.top && at.bottom <= seen.bottom; })()`
+	b.Becomes("the row is visible", visibleRow, "true")
+
+	b.JS(fmt.Sprintf(scrollTo, 5150))
+	b.Becomes("a far page", topRow, nameOfRow(s, 5150))
+	b.Becomes("its neighbor", loaded(5000), "true")
+	b.JS(`document.activeElement.blur()`)
+	b.Do(chromedp.KeyEvent("j"))
+	b.Becomes("without a focus, the first visible row gets it", focus, nameOfRow(s, 5150))
+	b.JS(fmt.Sprintf(scrollTo, 5050))
+	b.Becomes("another far page", topRow, nameOfRow(s, 5050))
+	b.Becomes("all near pages are loaded", loaded(4999)+` && long.loads.size === 0`, "true")
+	from(5001)
+	b.JS(`empty(long.parts[49])`)
+	b.Do(chromedp.KeyEvent("kkk"))
+	b.Becomes("the first loaded row has the focus", focus, nameOfRow(s, 5000))
+	b.Becomes("two steps wait", "long.steps.join()", "-1,-1")
+	b.Becomes("they wait for an answer", "long.loads.has(50)", "true")
+	b.Do(chromedp.Click("h1"))
+	b.JS(answers)
+	b.Becomes("the rows arrive", loaded(4999), "true")
+	b.Becomes("a click has ended the steps", "long.steps.join() + "+focus, "undefined")
+
+	b.JS(fmt.Sprintf(scrollTo, 9999))
+	b.Becomes("the last page", loaded(9999), "true")
+	b.JS(`document.querySelector("[value='` + nameOfRow(s, 9999) + `']").closest("tr").querySelector("th a").focus()`)
+	b.Do(chromedp.KeyEvent("jj"))
+	b.Becomes("the last row stays", "long.steps.join() + "+focus, nameOfRow(s, 9999))
+}

@@ -10,11 +10,17 @@ function rows() {
   return [...document.querySelectorAll("#view tbody tr")].filter((row) => row.querySelector("th a"));
 }
 
-// step moves the focus to the link of another row.
+// step moves the focus to the link of another row. A long table loads its rows on the way.
 function step(by) {
+  if (long) return walk(by);
   const all = rows();
   const now = all.indexOf(document.activeElement?.closest("tr"));
   all[Math.min(Math.max(now + by, 0), all.length - 1)]?.querySelector("th a").focus();
+}
+
+// pick selects the row with the focus, or ends its selection.
+function pick() {
+  document.activeElement?.closest("tr")?.querySelector("input[type=checkbox]")?.click();
 }
 
 let asked = 0; // the number of searches of the dialog
@@ -71,7 +77,8 @@ document.addEventListener("keydown", (event) => {
   } else if (event.key === "j" || event.key === "k") {
     step(event.key === "j" ? 1 : -1);
   } else if (event.key === "x") {
-    document.activeElement?.closest("tr")?.querySelector("input[type=checkbox]")?.click();
+    if (long) walk(0);
+    else pick();
   } else {
     return;
   }

@@ -84,7 +84,7 @@ function begin() {
     const wide = table.offsetWidth > region.clientWidth ? table.offsetWidth : 0;
     const cells = table.tHead.offsetHeight ? [...table.tHead.rows[0].cells] : []; // a telephone shows cards without a head
     const widths = before?.widths ?? cells.map((cell) => (100 * cell.offsetWidth) / table.offsetWidth);
-    long = { key: keyOf(), table, region, widths, parts: [], loads: new Map(), row: before?.row, page: before?.page ?? page };
+    long = { key: keyOf(), table, region, widths, parts: [], loads: new Map(), row: before?.row, page: before?.page ?? page, steps: before?.steps ?? [] };
     region.classList.add("long");
     table.setAttribute("aria-rowcount", +table.dataset.total + 1);
     widths.forEach((width, i) => (table.tHead.rows[0].cells[i].style.width = width + "%"));
@@ -175,6 +175,7 @@ function put(part, rows) {
   settle();
   if (focus && !document.activeElement.closest("tr")) elementAt(focus)?.focus({ preventScroll: true });
   count();
+  play();
 }
 
 // placeOf returns the member with the focus; undefined if the focus is elsewhere.
@@ -198,7 +199,8 @@ function update() {
     return place.top < window.bottom && place.bottom > window.top;
   });
   const focused = long.parts.find((part) => part.body.contains(document.activeElement));
-  const pages = [...seen, ...(focused ? [focused] : [])].map((part) => part.page);
+  const awaited = long.steps.length > 0 ? long.parts[long.awaited] : undefined;
+  const pages = [...seen, focused, awaited].filter((part) => part).map((part) => part.page);
   const near = (part) => pages.some((page) => Math.abs(page - part.page) <= 1);
   for (const part of long.parts) {
     if (near(part) || pages.length === 0) continue;
@@ -210,6 +212,41 @@ function update() {
   for (const part of first.length > 0 ? first : wanted) if (!long.loads.has(part.page)) fill(part);
   long.top = long.region.scrollTop;
   if (seen.length > 0) tell(seen[0], window);
+  play();
+}
+
+// walk moves the focus in a long table by one row, or selects its row if by is 0. If the row of a step is not loaded, this
+// step and the further ones wait for it.
+function walk(by) {
+  if (document.activeElement.closest("table.members tbody tr")) {
+    if (long.steps.length < most) long.steps.push(by);
+    play();
+  } else if (by !== 0) inView()[0]?.closest("tr").querySelector("th a").focus();
+}
+
+// play takes the waiting steps, as far as their rows are loaded.
+function play() {
+  for (; long?.steps.length > 0; long.steps.shift()) {
+    const now = document.activeElement.closest("table.members tbody tr");
+    const part = long.parts.find((one) => one.body === now?.parentElement);
+    if (!part) return;
+    const place = (part.page - 1) * most + now.sectionRowIndex + long.steps[0];
+    const to = Math.min(Math.max(place, 0), +long.table.dataset.total - 1);
+    const page = Math.floor(to / most);
+    const row = long.parts[page].has && long.parts[page].body.rows[to % most];
+    if (!row) {
+      long.awaited = page;
+      if (!long.loads.has(page + 1)) settle();
+      return;
+    }
+    if (long.steps[0] === 0) pick();
+    else row.querySelector("th a").focus();
+  }
+}
+
+// Another action of the user ends the waiting steps.
+for (const action of ["pointerdown", "wheel", "keydown"]) {
+  document.addEventListener(action, (event) => long && !["j", "k", "x"].includes(event.key) && (long.steps = []), { passive: true });
 }
 
 // tell shows which rows are visible, and keeps their page in the address.
