@@ -148,6 +148,7 @@ func (s *Server) Handler() http.Handler {
 	s.authenticator.register(mux)
 	for pattern, show := range map[string]pageFunc{
 		"GET /{$}":                                       s.fleet,
+		"GET /rows":                                      s.rows,
 		"GET /members/{name}":                            s.member,
 		"GET /members/{namespace}/{name}":                s.member,
 		"GET /deliveries":                                s.deliveries,

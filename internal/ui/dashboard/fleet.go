@@ -289,3 +289,22 @@ func (s *Server) fleet(w http.ResponseWriter, r *http.Request, v *visitor) error
 	p := page{Title: "Fleet", View: "fleet", Stale: f.stale, Live: liveOf(r, f.digest()), Body: f}
 	return s.show(w, r, v, "fleet", p.invalidated(invalid))
 }
+
+// rows are the rows of a page of the table alone, for a browser with the rest of the page. Beside
+// its rows, a page has numbers of all members.
+func (s *Server) rows(w http.ResponseWriter, r *http.Request, v *visitor) error {
+	q, err := queryOf(fleetPath, r.URL.Query())
+	if err != nil {
+		return err
+	}
+	all, _, err := s.entries(r.Context(), v, clusters, memberClusters)
+	if err != nil {
+		return err
+	}
+	text, err := part("fleet", "page", q.table(q.inState(q.matching(all))))
+	if err != nil {
+		return err
+	}
+	send(w, r, http.StatusOK, strings.NewReader(text))
+	return nil
+}

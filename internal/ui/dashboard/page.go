@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"embed"
 	"html/template"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -133,7 +134,7 @@ var compressed = func() func(http.Handler) http.HandlerFunc {
 	return wrap
 }()
 
-// render sends a page, compressed for browsers with support for it.
+// render sends a page.
 func render(w http.ResponseWriter, r *http.Request, status int, name string, p page) {
 	var text bytes.Buffer
 	if err := templates[name].Execute(&text, p); err != nil {
@@ -141,6 +142,11 @@ func render(w http.ResponseWriter, r *http.Request, status int, name string, p p
 		http.Error(w, "The dashboard cannot show this page. Its log has the details.", http.StatusInternalServerError)
 		return
 	}
+	send(w, r, status, &text)
+}
+
+// send sends a text in HTML, compressed for browsers with support for it.
+func send(w http.ResponseWriter, r *http.Request, status int, text io.WriterTo) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(takenWithin)) // a recorder of tests has none
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	compressed(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

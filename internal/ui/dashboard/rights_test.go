@@ -59,6 +59,10 @@ func TestAVisitorSeesTheWorkspacesThatKubectlWouldShowHim(t *testing.T) {
 	}{
 		{"/", tenant, 200, []string{"mine/near"}, []string{"far", "others"}},
 		{"/?name=far", tenant, 200, []string{"No member matches"}, []string{"others"}},
+		{"/rows", tenant, 200, []string{"mine/near"}, []string{"far", "others"}},
+		{"/rows?sort=-version&page=2", tenant, 200, []string{"mine/near"}, []string{"far", "others"}},
+		{"/rows?namespace=others", tenant, 200, nil, []string{"far", "<td"}},
+		{"/rows", admin, 200, []string{"mine/near", "others/far"}, nil},
 		{"/", admin, 200, []string{"mine/near", "others/far"}, nil},
 		{"/members/mine/near?tab=deliveries", tenant, 200, []string{"Cluster mine/near", "you may not see it"}, nil},
 		{"/members/others/far", tenant, 403, []string{"cannot get resource"}, []string{"v1.36.3"}},
@@ -108,7 +112,7 @@ func TestAVisitorSeesTheWorkspacesThatKubectlWouldShowHim(t *testing.T) {
 func TestUnknownVisitorsAreSentToTheSignIn(t *testing.T) {
 	r := newRig(t)
 	shared := r.shared()
-	for _, path := range []string{"/", "/deliveries", "/registration", "/members/mine/near"} {
+	for _, path := range []string{"/", "/rows", "/deliveries", "/registration", "/members/mine/near"} {
 		if got := r.ask(http.MethodGet, shared+path, "", ""); got.status != http.StatusSeeOther ||
 			got.header.Get("Location") != "/sign-in?to="+url.QueryEscape(path) {
 			t.Errorf("%s without a token: %d %s", path, got.status, got.header.Get("Location"))
@@ -128,7 +132,7 @@ func TestUnknownVisitorsAreSentToTheSignIn(t *testing.T) {
 	}
 	owned := r.owned()
 	base := owned[:strings.Index(owned, "/enter")]
-	for _, path := range []string{"/", "/enter", "/enter?key=wrong", "/members/mine/near"} {
+	for _, path := range []string{"/", "/rows", "/enter", "/enter?key=wrong", "/members/mine/near"} {
 		if got := r.ask(http.MethodGet, base+path, "", ""); got.status != http.StatusUnauthorized || strings.Contains(got.text, owned) {
 			t.Errorf("%s of somebody's own dashboard: %d", path, got.status)
 		}

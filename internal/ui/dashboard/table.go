@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"html/template"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -46,12 +47,13 @@ func factsOf(o client.Object, labels labelSet) *facts {
 // providerLabels are the labels with the provider of a member, the first one with priority.
 var providerLabels = []string{"provider.cattle.io", "provider"}
 
-// column is a column of the table of members. Its value is a text, a time or a state.
+// column is a column of the table of members. Its value is a text, a time or a state. The order of
+// the keys is the order of the values.
 type column struct {
 	Name, Label string
 	text        func(*entry) string
 	at          func(*entry) time.Time
-	compare     func(a, b *entry) int
+	key         func(*entry) string
 }
 
 // columnName is the column of every table.
@@ -59,20 +61,18 @@ const columnName = "name"
 
 // byText returns a column with a text.
 func byText(name, label string, text func(*entry) string) *column {
-	return &column{Name: name, Label: label, text: text, compare: func(a, b *entry) int { return compareVersions(text(a), text(b)) }}
+	return &column{Name: name, Label: label, text: text, key: func(e *entry) string { return naturalKey(text(e)) }}
 }
 
 // byTime returns a column with a time, the latest first.
 func byTime(name, label string, at func(*entry) time.Time) *column {
-	return &column{Name: name, Label: label, at: at, compare: func(a, b *entry) int { return at(b).Compare(at(a)) }}
+	return &column{Name: name, Label: label, at: at, key: func(e *entry) string { return latestFirst(at(e)) }}
 }
 
 // columns are all columns of the table of members.
 var columns = []*column{
 	byText(columnName, "Name", func(e *entry) string { return e.name }),
-	{Name: "state", Label: "State", text: (*entry).State, compare: func(a, b *entry) int {
-		return cmp.Or(byUrgency(a, b), strings.Compare(a.state, b.state))
-	}},
+	{Name: "state", Label: "State", text: (*entry).State, key: func(e *entry) string { return strconv.Itoa(urgency(e)) + e.state }},
 	byText("kind", "Kind", func(e *entry) string { return e.facts.kind }),
 	byText("workspace", "Workspace", func(e *entry) string { return e.namespace }),
 	byText("version", "Version", func(e *entry) string { return e.version }),
@@ -96,32 +96,6 @@ func columnOf(name string) *column {
 		return columns[i]
 	}
 	return nil
-}
-
-// compareVersions compares texts, the numbers in versions by their value.
-func compareVersions(a, b string) int {
-	for a != "" && b != "" {
-		left, right := digits(a), digits(b)
-		if left > 0 && right > 0 {
-			// without leading zeroes, the longer number is the greater one
-			x, y := strings.TrimLeft(a[:left], "0"), strings.TrimLeft(b[:right], "0")
-			if c := cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(x, y)); c != 0 {
-				return c
-			}
-			a, b = a[left:], b[right:]
-			continue
-		}
-		if a[0] != b[0] {
-			return cmp.Compare(a[0], b[0])
-		}
-		a, b = a[1:], b[1:]
-	}
-	return cmp.Compare(len(a), len(b))
-}
-
-// digits returns the number of digits at the start of a text.
-func digits(text string) int {
-	return len(text) - len(strings.TrimLeft(text, "0123456789"))
 }
 
 // heading is the head of a column. Link sorts by it; Order is its order now: ascending, descending
@@ -196,17 +170,17 @@ func (q *query) shownColumns() (shown []*column) {
 	return shown
 }
 
+// order returns the name of the column to sort by.
+func (q *query) order() (column string, descending bool) {
+	return strings.CutPrefix(cmp.Or(q.Sort, columnName), "-")
+}
+
 // table returns a page of the table of some members, in the order of their names.
 func (q query) table(members []*entry) (t tabled) {
-	sorted := slices.Clone(members)
-	key, descending := strings.CutPrefix(cmp.Or(q.Sort, columnName), "-")
-	if c := columnOf(key); key != columnName || descending {
-		slices.SortStableFunc(sorted, func(a, b *entry) int {
-			if descending {
-				a, b = b, a
-			}
-			return c.compare(a, b)
-		})
+	key, descending := q.order()
+	sorted := members
+	if key != columnName || descending {
+		sorted = sortedBy(columnOf(key), members, descending)
 	}
 	shown := q.shownColumns()
 	for _, c := range append(columns[:1:1], shown...) {

@@ -3,7 +3,10 @@ package dashboard
 import (
 	gocmp "cmp"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -158,6 +161,76 @@ func TestVersionsAreComparedByTheirNumbers(t *testing.T) {
 			if got := compareVersions(a, b); got != gocmp.Compare(i, k) {
 				t.Errorf("%q to %q: %d", a, b, got)
 			}
+			if got := strings.Compare(naturalKey(a), naturalKey(b)); got != gocmp.Compare(i, k) {
+				t.Errorf("the keys of %q and %q: %d", a, b, got)
+			}
 		}
 	}
+}
+
+// TestAKeyHasTheOrderOfItsValue compares short texts, with all characters that matter, and times.
+func TestAKeyHasTheOrderOfItsValue(t *testing.T) {
+	texts := []string{""}
+	for range 4 {
+		for _, text := range texts {
+			for _, next := range []string{"0", "1", "9", "-", "a", "\u00fc"} {
+				texts = append(texts, text+next)
+			}
+		}
+		slices.Sort(texts)
+		texts = slices.Compact(texts)
+	}
+	for i, a := range texts {
+		b := texts[i*7919%len(texts)]
+		if got, want := strings.Compare(naturalKey(a), naturalKey(b)), compareVersions(a, b); got != want {
+			t.Errorf("the keys of %q and %q: %d, want %d", a, b, got, want)
+		}
+	}
+	now := time.Now()
+	times := []time.Time{now.Add(time.Hour), now.Add(time.Nanosecond), now, time.Unix(0, 0), time.Unix(-1, 999), {}}
+	if !slices.IsSortedFunc(times, func(a, b time.Time) int { return strings.Compare(latestFirst(a), latestFirst(b)) }) {
+		t.Error("times are not in order")
+	}
+	if latestFirst(now) != latestFirst(now.UTC()) {
+		t.Error("one time has two keys")
+	}
+}
+
+// TestTheRowsAloneAreThoseOfThePage compares the answers to a scrolling browser with whole pages.
+func TestTheRowsAloneAreThoseOfThePage(t *testing.T) {
+	s, all := remembered()
+	s.authenticator, s.ctx = newKeyAuthenticator(all), t.Context()
+	for i := range 250 {
+		s.cache.put(clusters, &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "fleet", Name: fmt.Sprintf("edge-%03d", i), Labels: map[string]string{"env": fmt.Sprint(i % 3)},
+		}, Status: fleet.ClusterStatus{Agent: fleet.AgentStatus{KubernetesVersion: fmt.Sprintf("v1.%d.0", i%40)}}})
+	}
+	ask := func(path string) (int, string) {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+		request.AddCookie(&http.Cookie{Name: ownersCookie(request), Value: s.authenticator.(*keyAuthenticator).key})
+		recorder := httptest.NewRecorder()
+		s.Handler().ServeHTTP(recorder, request)
+		return recorder.Code, recorder.Body.String()
+	}
+	for query, first := range map[string]string{
+		"": "edge-000", "?page=3": "edge-200", "?page=9": "edge-200", "?sort=-version&page=2": "edge-183",
+		"?selector=env%3D2&column=age": "edge-002", "?state=Lost": "",
+	} {
+		_, whole := ask("/" + query)
+		status, alone := ask("/rows" + query)
+		rows := rowsIn(alone)
+		if status != http.StatusOK || rows != rowsIn(whole) || !strings.Contains(rows, first) || strings.Contains(alone, "<h1") {
+			t.Errorf("/rows%s: %d, %.300s", query, status, alone)
+		}
+	}
+	if status, text := ask("/rows?page=x"); status != http.StatusBadRequest || strings.Contains(text, "<td") {
+		t.Errorf("a bad page: %d, %s", status, text)
+	}
+}
+
+// rowsIn returns the rows of the table of members in a page.
+func rowsIn(text string) string {
+	_, rows, _ := strings.Cut(text, "<tbody>")
+	rows, _, _ = strings.Cut(rows, "</tbody>")
+	return strings.TrimSpace(rows)
 }

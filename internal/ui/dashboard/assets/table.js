@@ -151,8 +151,8 @@ async function fill(part) {
   const load = new AbortController();
   table.loads.set(part.page, load);
   try {
-    const answer = await fetch(addressOf(part.page), { signal: load.signal });
-    if (answer.redirected && new URL(answer.url).pathname === "/sign-in") return void (location.href = answer.url);
+    const answer = await fetch("/rows" + addressOf(part.page).slice(1), { signal: load.signal });
+    if (answer.redirected && new URL(answer.url).pathname === "/sign-in") return location.reload();
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const rows = page.querySelector("table.members[data-pages]");
     if (long !== table) return;
@@ -266,11 +266,15 @@ function tell(part, window) {
 }
 
 let settling; // the timer after the last scroll
+let scrolled = 0; // the time of the last scroll
 
-// Scrolling passes many parts: only the ones where it ends load their rows.
-function settle() {
+// Scrolling passes many parts: only the ones where it begins and ends load their rows.
+function settle(event) {
   clearTimeout(settling);
   settling = setTimeout(update, 30);
+  if (event?.type !== "scroll") return;
+  if (event.timeStamp - scrolled > 100) update(); // a jump is one scroll
+  scrolled = event.timeStamp;
 }
 
 document.addEventListener("scroll", settle, { capture: true, passive: true });
