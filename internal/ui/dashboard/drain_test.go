@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +19,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/testbrowser"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
@@ -198,6 +200,68 @@ func TestADrainGoesOnUntilItsEndOrAnUncordon(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestADrainIsAccessible has axe check the page of a member in each state of a drain, in both
+// themes: a drain of the visitor, and the progress of a drain by another process.
+func TestADrainIsAccessible(t *testing.T) {
+	r := newRig(t)
+	axe := axeOf(t)
+	s, err := NewOwned(r.t.Context(), Options{Config: r.Config})
+	r.check(err)
+	entrance := r.serve(s) + s.Entrance()
+	b := testbrowser.New(t)
+	b.Do(chromedp.Navigate(entrance), chromedp.WaitVisible("#view"))
+	origin, visitor := b.JS("location.origin"), b.JS(`document.querySelector(".visitor").textContent`)
+	now := time.Now()
+	states := []struct {
+		name, shows string
+		seen        time.Time
+		own         func(*shownDrain)
+	}{
+		{"seen-now", "A user drains this member.", now, nil},
+		{"not-seen", "The drain has stopped.", now.Add(-time.Hour), nil},
+		{"own", "To stop the drain, uncordon the member.", now, func(d *shownDrain) {
+			d.Steps = []string{"MemberCluster own is cordoned", "ClusterResourcePlacement shop waits: the budget does not allow it"}
+		}},
+		{"own-ended", "3 placements moved.", now, func(d *shownDrain) {
+			d.Ended, d.Moved, d.Stays = now, 3, []string{"Bundle fleet/shop: a drain moves no Bundles"}
+		}},
+		{"own-failed", "the member is no longer cordoned", now, func(d *shownDrain) {
+			d.Ended, d.Problem = now, "the member is no longer cordoned, so the drain has stopped"
+		}},
+	}
+	for _, state := range states {
+		member := &clusterv1beta1.MemberCluster{
+			ObjectMeta: metav1.ObjectMeta{Name: "drained-" + state.name, Annotations: map[string]string{fleet.AnnotationCordoned: "true"}},
+			Spec:       clusterv1beta1.MemberClusterSpec{Identity: rbacv1.Subject{Kind: rbacv1.UserKind, Name: state.name}},
+		}
+		progress := membership.DrainProgress{Moved: 2, Total: 5, Seen: metav1.NewTime(state.seen)}
+		member.Annotations[fleet.AnnotationDrainProgress] = progress.Value()
+		r.check(r.Create(t.Context(), member))
+		if state.own != nil {
+			r.check(s.drains.begin(member, visitor, now))
+			s.drains.change(member.Name, member.UID, state.own)
+		}
+		for _, scheme := range []string{"light", "dark"} {
+			looksAt(b, origin+"/members/"+member.Name, scheme, 1280)
+			b.JS(unfolded)
+			section := `document.querySelector("section[aria-labelledby=drain]").innerText.includes("` + state.shows + `")`
+			if b.JS(section) != "true" {
+				t.Errorf("%s, %s: the page does not say %q", state.name, scheme, state.shows)
+			}
+			if found := inaccessible(b, axe); found != "" {
+				t.Errorf("%s, %s: %s", state.name, scheme, found)
+			}
+		}
+	}
+	for _, scheme := range []string{"light", "dark"} {
+		looksAt(b, origin+"/?name=drained-", scheme, 1280)
+		b.Becomes("the table says so, too", `document.querySelector("#bulk").innerText.includes("draining: 2 of 5 placements moved")`, "true")
+		if found := inaccessible(b, axe); found != "" {
+			t.Errorf("the table, %s: %s", scheme, found)
+		}
+	}
 }
 
 func TestOneProcessRunsABoundedNumberOfDrains(t *testing.T) {
