@@ -107,28 +107,28 @@ func TestTenThousandRowsScroll(t *testing.T) {
 	b.Becomes("a reload shows the page of the address", topRow, nameOfRow(s, 4300))
 }
 
-// jumps goes to far rows, each after a pause, and waits for the row at the top. It returns the
-// times to the row, and the least time to the request for it, in milliseconds.
+// jumps goes to far rows, each after a pause, and waits for the row at the top. No timer for the
+// end of the scrolling ever fires. It returns the times to the rows in milliseconds.
 const jumps = `(async () => {
-	const took = [], pause = (ms) => new Promise(resolve => setTimeout(resolve, ms));
-	let soonest = Infinity;
+	const took = [], real = setTimeout, pause = (ms) => new Promise(resolve => real(resolve, ms));
+	window.setTimeout = (action, ms) => action === update ? 0 : real(action, ms);
 	for (let i = 0; i < 12; i++) {
 		await pause(200);
-		performance.clearResourceTimings();
 		const row = (i * 7919 + 3333) % 9900, part = long.parts[Math.floor(row / 100)], began = performance.now();
 		long.region.scrollTop = long.table.tBodies[0].offsetTop - long.table.tHead.offsetHeight + row * long.row + 2;
-		while (!part.has && performance.now() < began + 20000) await new Promise(requestAnimationFrame);
+		while (!part.has) {
+			if (performance.now() > began + 20000) return "never to row " + row;
+			await new Promise(requestAnimationFrame);
+		}
 		took.push(performance.now() - began);
-		const request = performance.getEntriesByType("resource").find((one) => new URL(one.name).pathname === "/rows");
-		soonest = Math.min(soonest, request ? request.startTime - began : Infinity);
 	}
 	took.sort((a, b) => a - b);
-	return [took[6], took[10], soonest].map(Math.round).join(" ");
+	return [took[6], took[10]].map(Math.round).join(" ");
 })()`
 
-// TestFarJumpsAreFast jumps through 10,000 rows in several orders. The log has the times, which
-// depend on the machine. A jump does not wait for an end of the scrolling.
-func TestFarJumpsAreFast(t *testing.T) {
+// TestAFarJumpDoesNotWaitForTheEndOfTheScrolling jumps through 10,000 rows in several orders. The
+// log has the times, which depend on the machine.
+func TestAFarJumpDoesNotWaitForTheEndOfTheScrolling(t *testing.T) {
 	s, address, _ := thousands(t)
 	b := testbrowser.New(t)
 	b.Do(chromedp.Navigate(address + s.Entrance()))
@@ -139,9 +139,9 @@ func TestFarJumpsAreFast(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var median, most, soonest int
-		if _, err := fmt.Sscan(said, &median, &most, &soonest); err != nil || median > 5000 || soonest >= 30 {
-			t.Errorf("%s: jumps take %s: %v", path, said, err)
+		var median, most int
+		if _, err := fmt.Sscan(said, &median, &most); err != nil {
+			t.Fatalf("%s: the rows come %s: %v", path, said, err)
 		}
 		t.Logf("%s: the rows are visible after %d ms at the median of 12 jumps, 11 of them within %d ms", path, median, most)
 	}
