@@ -4,9 +4,12 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -171,22 +174,34 @@ func (r restoring) foreignRole() {
 	r.admin.refused(r.command, "register in workspace team-a: there is another Role fleet-standby: delete it, and run the command again")
 }
 
-// interrupted ends a restore at its first step, as a user does.
+// interrupted ends a restore after some of its writes, as a user does.
 func (r restoring) interrupted() {
 	r.t.Helper()
+	const written = 40
 	r.check(r.onto.DeleteAllOf(context.Background(), &fleet.ClusterGroup{}, client.InNamespace("team-b")))
-	ctx, cancel := context.WithCancel(context.Background())
-	command, stop := strings.Fields(r.command), time.AfterFunc(300*time.Millisecond, cancel)
-	defer stop.Stop()
-	if _, said, err := r.admin.runIn(ctx, command...); err == nil || !strings.Contains(said, "you can run the command again") {
-		r.t.Logf("the restore was not interrupted: %v %s", err, said) // the machine was faster
+	there := func() int {
+		r.t.Helper()
+		var groups fleet.ClusterGroupList
+		r.check(r.onto.List(context.Background(), &groups, client.InNamespace("team-b")))
+		return len(groups.Items)
 	}
-	cancel()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var writes atomic.Int32
+	until := r.target.Disguise(r.t, "interrupted", func(request *http.Request) {
+		if request.Method == http.MethodPost && path.Base(request.URL.Path) == "clustergroups" && writes.Add(1) > written {
+			cancel()
+			panic(http.ErrAbortHandler) // no later write reaches the API server
+		}
+	})
+	command := strings.Fields(r.command)
+	_, said, err := of(r.t, until, r.target.Account(r.t, "cli-admin", "cluster-admin")).runIn(ctx, command...)
+	if count := there(); err == nil || !strings.Contains(said, "you can run the command again") || count == 0 || count > written {
+		r.t.Errorf("an interrupted restore leaves %d ClusterGroups: %v\n%s", count, err, said)
+	}
 	out, said, err := r.admin.run(command...)
-	var groups fleet.ClusterGroupList
-	r.check(r.onto.List(context.Background(), &groups, client.InNamespace("team-b")))
-	if err != nil || len(groups.Items) != 130 {
-		r.t.Errorf("after an interrupted restore there are %d ClusterGroups: %v\n%s%s", len(groups.Items), err, out, said)
+	if count := there(); err != nil || count != 130 {
+		r.t.Errorf("after an interrupted restore there are %d ClusterGroups: %v\n%s%s", count, err, out, said)
 	}
 	r.check(r.onto.Delete(context.Background(), &placement.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}))
 }
@@ -245,8 +260,8 @@ func (r restoring) forged() string {
 	r.check(err)
 	key, err := age.ParseX25519Identity(string(text))
 	r.check(err)
-	path := filepath.Join(r.t.TempDir(), "forged.age")
-	file, err := os.Create(path)
+	forged := filepath.Join(r.t.TempDir(), "forged.age")
+	file, err := os.Create(forged)
 	r.check(err)
 	encrypted, err := age.Encrypt(file, key.Recipient())
 	r.check(err)
@@ -257,7 +272,7 @@ func (r restoring) forged() string {
 {"end":{"objects":2}}
 `))
 	r.check(errors.Join(err, packed.Close(), encrypted.Close(), file.Close()))
-	return path
+	return forged
 }
 
 // compare compares the restored objects with the ones of the backup.
