@@ -161,7 +161,11 @@ func (r *rig) undisturbed(t *testing.T, s scenario) (end snapshot, made []point)
 				t.Errorf("no call of the %s was seen", program)
 			}
 		}
-		t.Logf("it makes %d calls", len(made))
+		calls := map[string]int{}
+		for _, p := range made {
+			calls[p.program]++
+		}
+		t.Logf("it makes %d calls: %v", len(made), calls)
 	})
 	if t.Failed() {
 		t.FailNow()

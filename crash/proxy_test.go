@@ -25,12 +25,14 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// The programs whose calls are numbered.
+// The programs whose calls are numbered. restore is the command, and restored the hub after it.
 const (
 	hub      = "hub"
 	agent    = "agent"
 	deployer = "deployer"
 	gitops   = "gitops"
+	restore  = "restore"
+	restored = "restored"
 )
 
 // point is one API call of a program in a scenario: the nth of those that do the same to the same

@@ -43,6 +43,9 @@ type rig struct {
 	source        *testgit.Repository
 	sourceAddress string
 	sourceCA      []byte
+	// spare is a cluster for a restored hub; nil until a run needs it. whole is the test of the rig.
+	spare *spare
+	whole testing.TB
 	// kinds are what each of the two serves.
 	kinds [2][]schema.GroupVersionKind
 
@@ -60,7 +63,7 @@ type process struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{wire: &wire{watches: map[string]map[*http.Request]context.CancelFunc{}}, programs: map[string][]*process{}}
+	r := &rig{whole: t, wire: &wire{watches: map[string]map[*http.Request]context.CancelFunc{}}, programs: map[string][]*process{}}
 	r.wire.restart = r.restart
 	r.hub, r.member = testkube.Start(t, "hub"), testkube.Start(t, "member")
 	r.hub.InstallHub(t)
@@ -125,7 +128,7 @@ func bearer(t *testing.T, on client.Client, namespace, name string) string {
 // run starts a program for as long as the test lasts.
 func (r *rig) run(t *testing.T, name, program string, env []string, args ...string) *process {
 	t.Helper()
-	running := &process{Program: testkube.RunWith(t, program, env, args...)}
+	running := &process{Program: testkube.RunWith(t, program, env, args...), ending: name == restore} // its user repeats it
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.programs[name] = append(r.programs[name], running)
@@ -170,6 +173,10 @@ type run struct {
 	// on is the client of the member cluster.
 	on client.Client
 	id string
+	// at is the hub of the run, hubFront the way of its agents to it.
+	at, hubFront testkube.Cluster
+	// lost is set once the hub is lost.
+	lost loss
 	// known are the objects that were there before.
 	known known
 	// node runs the Pods of the run's agent; nil if the rig itself starts the agent.
@@ -180,8 +187,11 @@ type run struct {
 func (r *rig) begin(t *testing.T) *run {
 	t.Helper()
 	r.runs++
-	r.programs[agent], r.programs[gitops] = nil, nil // the programs of earlier runs have ended with them
-	in := &run{rig: r, t: t, Client: r.hub.Client(t), on: r.member.Client(t), id: fmt.Sprintf("crash-%04d", r.runs)}
+	for _, name := range []string{agent, gitops, restore, restored} {
+		r.programs[name] = nil // the programs of earlier runs have ended with them
+	}
+	in := &run{rig: r, t: t, Client: r.hub.Client(t), on: r.member.Client(t), id: fmt.Sprintf("crash-%04d", r.runs),
+		at: r.hub, hubFront: r.hubFront}
 	in.configure(testkube.HubSettings)
 	in.known = in.rememberObjects()
 	in.create(in.Client, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: in.id}})

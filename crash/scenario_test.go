@@ -21,6 +21,7 @@ import (
 	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/testkube"
 )
 
 // scenario is something that users do with a fleet.
@@ -48,6 +49,7 @@ var scenarios = []scenario{
 	{"reconnect", []string{hub, agent}, (*run).clusterThatWasAway, (*run).comeBack},
 	{"upgrade", []string{hub, agent, deployer}, (*run).importedCluster, (*run).upgrade},
 	{"ca", []string{hub, agent}, (*run).clusterAtAnAddress, (*run).rotate},
+	{"restore", []string{restore, restored, agent}, (*run).lostHub, (*run).restoreHub},
 }
 
 // joinByToken makes a token, installs an agent with its values and waits for the member.
@@ -56,6 +58,16 @@ func (in *run) joinByToken() { in.joinWith("--delivery=false") }
 func (in *run) joinWith(flags ...string) {
 	in.t.Helper()
 	in.create(in.Client, &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: in.id, Name: "token"}})
+	in.giveToken(in.hubFront)
+	in.create(in.on, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: in.agentNamespace(), Name: naming.AgentConfigMap},
+		Data: map[string]string{"config": fmt.Sprintf(`{"clientID":%q}`, in.id)}})
+	in.startAgent(flags...)
+	in.untilTrue(fleet.ConditionReady)
+}
+
+// giveToken gives the agent the values of the token, with the address of the hub.
+func (in *run) giveToken(front testkube.Cluster) {
+	in.t.Helper()
 	values := map[string]string{}
 	in.eventually("the token has its values", func() error {
 		var secret corev1.Secret
@@ -64,18 +76,13 @@ func (in *run) joinWith(flags ...string) {
 		}
 		return yaml.Unmarshal(secret.Data["values"], &values)
 	})
-	data := map[string]string{"apiServerURL": in.hubFront.Config.Host, "apiServerCA": string(in.hubFront.Config.CAData)}
+	data := map[string]string{"apiServerURL": front.Config.Host, "apiServerCA": string(front.Config.CAData)}
 	for _, key := range []string{"token", "tokenName", "clusterNamespace", "systemRegistrationNamespace"} {
 		data[key] = values[key]
 	}
-	at := func(name string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: in.agentNamespace(), Name: name}
-	}
-	in.create(in.on, &corev1.Secret{ObjectMeta: at(naming.AgentBootstrapSecret), StringData: data})
-	settings := map[string]string{"config": fmt.Sprintf(`{"clientID":%q}`, in.id)}
-	in.create(in.on, &corev1.ConfigMap{ObjectMeta: at(naming.AgentConfigMap), Data: settings})
-	in.startAgent(flags...)
-	in.untilTrue(fleet.ConditionReady)
+	in.create(in.on, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: in.agentNamespace(), Name: naming.AgentBootstrapSecret}, StringData: data,
+	})
 }
 
 // cluster names the Cluster of the run.

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-fleet/muster/internal/backup"
 	"github.com/muster-fleet/muster/internal/fleet/agentroles"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
@@ -55,11 +56,11 @@ func kinds(in *run, cluster testkube.Cluster) []schema.GroupVersionKind {
 	return all
 }
 
-// read reads all objects of both control planes.
+// read reads all objects of the run's hub and of the member.
 func (in *run) read() []plane {
 	in.t.Helper()
 	planes := []plane{{name: "hub"}, {name: "member"}}
-	for i, cluster := range []testkube.Cluster{in.hub, in.member} {
+	for i, cluster := range []testkube.Cluster{in.at, in.member} {
 		if in.kinds[i] == nil {
 			in.kinds[i] = kinds(in, cluster)
 		}
@@ -158,6 +159,9 @@ func (in *run) snapshot() (snapshot, []plane) {
 			withoutRights(o, passed)
 			w.past = o.GetKind() == "AuditEntry"
 			key := w.text(fmt.Sprintf("%s: %s %s/%s", p.name, o.GetKind(), o.GetNamespace(), o.GetName()))
+			if w.past && o.GetAnnotations()[backup.AnnotationRestored] != "" {
+				key += " of the lost hub"
+			}
 			for made[key] != nil && !w.past { // whose request was granted, was killed and asked again has two
 				key += " and another"
 			}
@@ -298,6 +302,9 @@ func (w words) value(v any) any {
 		for key, value := range v {
 			if key == "resourceCounts" {
 				value = counted(value)
+			}
+			if key == "unavailable" && value == int64(0) { // of a Bundle: written only after another value, too
+				continue
 			}
 			if !slices.Contains(counters, key) && !slices.Contains(late, key) {
 				made[w.text(key)] = w.value(value)

@@ -126,6 +126,13 @@ func TestACountOfNothingIsNoDifference(t *testing.T) {
 			t.Errorf("%v is taken for ten that are ready", counts)
 		}
 	}
+	bundle := func(status map[string]any) any { return words{id: "crash-0000"}.value(status) }
+	if diff := cmp.Diff(bundle(map[string]any{}), bundle(map[string]any{"unavailable": int64(0)})); diff != "" {
+		t.Errorf("a Bundle that is available everywhere differs: %s", diff)
+	}
+	if cmp.Diff(bundle(map[string]any{}), bundle(map[string]any{"unavailable": int64(1)})) == "" {
+		t.Error("a Bundle that is unavailable is taken for one that is not")
+	}
 }
 
 func TestARandomTextIsOneWordWhateverItIsMadeOf(t *testing.T) {
