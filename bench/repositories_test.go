@@ -25,23 +25,51 @@ import (
 func BenchmarkRepositories(b *testing.B) {
 	r := newRig(b)
 	webhook := testgit.FreeAddress(b)
-	reader := r.process("muster-hub", "gitops", "--kubeconfig", filepath.Join(r.cluster.Dir, "kubeconfig"), "--namespace",
-		naming.SystemNamespace, "--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--leader-elect=false",
-		"--allow-loopback", "--webhook-bind-address", webhook, "--directory", b.TempDir())
-	b.Cleanup(func() { r.end(reader) })
-	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(r.ceiling(), "ceiling/s")
-	r.settle()
+	reader := r.reader(webhook)
 	r.monorepo()
 	b.ReportMetric(r.memory(reader, "VmHWM:"), "monorepo-peak-MiB")
 	r.pushes(webhook)
 	r.polls(reader)
 }
 
-// monorepo reads a large repository.
-func (r *testRig) monorepo() {
+// BenchmarkLargeRepositories: 500 GitRepos of repositories of 50 MB, all of them new → the memory of
+// the program.
+func BenchmarkLargeRepositories(b *testing.B) {
+	const many = 500
+	r := newRig(b)
+	reader := r.reader("0")
+	source, commit := r.large(1)
+	_, address, ca := source.Web("", "")
+	name := func(i int) string { return fmt.Sprintf("large-%d", i) }
+	begun := time.Now()
+	r.each(many, func(i int) error {
+		return r.gitRepo(name(i), address, ca, func(spec *fleet.GitRepoSpec) { spec.Paths = []string{"apps/*"} })
+	})
+	for i := range many {
+		r.atCommit(name(i), commit)
+	}
+	b.ReportMetric(time.Since(begun).Seconds(), "500-read-s")
+	b.ReportMetric(r.rss(reader), "500-MiB")
+	b.ReportMetric(r.memory(reader, "VmHWM:"), "500-peak-MiB")
+}
+
+// reader starts the program that reads repositories, and measures the ceiling.
+func (r *testRig) reader(webhook string) *exec.Cmd {
 	r.b.Helper()
-	const directories, blobs, size = 200, 4, 12 << 20
+	reader := r.process("muster-hub", "gitops", "--kubeconfig", filepath.Join(r.cluster.Dir, "kubeconfig"), "--namespace",
+		naming.SystemNamespace, "--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--leader-elect=false",
+		"--allow-loopback", "--webhook-bind-address", webhook, "--directory", r.b.TempDir())
+	r.b.Cleanup(func() { r.end(reader) })
+	r.b.ReportMetric(0, "ns/op")
+	r.b.ReportMetric(r.ceiling(), "ceiling/s")
+	r.settle()
+	return reader
+}
+
+// large pushes a repository of 50 MB with some directories for Bundles.
+func (r *testRig) large(directories int) (source *testgit.Repository, commit string) {
+	r.b.Helper()
+	const blobs, size = 4, 12 << 20
 	files := map[string]string{}
 	for i := range directories {
 		files[fmt.Sprintf("apps/%d/fleet.yaml", i)] = "defaultNamespace: app\n"
@@ -53,9 +81,15 @@ func (r *testRig) monorepo() {
 		r.check(err)
 		files[fmt.Sprintf("data/%d", i)] = string(noise)
 	}
-	source := testgit.New(r.b, "large.git")
+	source = testgit.New(r.b, "large.git")
 	source.Write(files)
-	commit := source.Push("main")
+	return source, source.Push("main")
+}
+
+// monorepo reads a large repository.
+func (r *testRig) monorepo() {
+	r.b.Helper()
+	source, commit := r.large(200)
 	_, address, ca := source.Web("", "")
 	begun := time.Now()
 	r.check(r.gitRepo("large", address, ca, func(spec *fleet.GitRepoSpec) { spec.Paths = []string{"apps/*"} }))
