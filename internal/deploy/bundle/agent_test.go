@@ -57,9 +57,19 @@ func (r *rig) userIn(namespace string) user {
 
 func (u user) asHelm(do func() error) {
 	u.t.Helper()
-	helmkube.ManagedFieldsManager = "helm"
-	defer func() { helmkube.ManagedFieldsManager = release.FieldManager }()
+	defer u.actAs("helm")()
 	u.check(do())
+}
+
+// actAs gives Helm the name of another program, until the returned function is called. The name is
+// a variable of the process, so no other test may run.
+func (r *rig) actAs(program string) (end func()) {
+	r.t.Helper()
+	if !r.alone {
+		r.t.Fatal("the test needs newRigAlone")
+	}
+	helmkube.ManagedFieldsManager = program
+	return func() { helmkube.ManagedFieldsManager = release.FieldManager }
 }
 
 func (u user) install(values map[string]any) {

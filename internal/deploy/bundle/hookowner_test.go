@@ -93,7 +93,7 @@ func TestARemovalReplacesNoObjectOfAnotherOwnerByItsHook(t *testing.T) {
 // TestAHookOfRancherFleetsAgentMakesWay has a hook without marks of its release, which only the
 // history knows.
 func TestAHookOfRancherFleetsAgentMakesWay(t *testing.T) {
-	r := newRig(t)
+	r := newRigAlone(t)
 	theirs := r.theirs("web", "web", r.target)
 	theirs.deploy(hookOf("settings", "pre-install,pre-upgrade"), configMap("web", "one"))
 	before := r.uid(r.target, "settings")

@@ -47,7 +47,9 @@ func TestMain(m *testing.M) {
 // rig is a hub, played by hand with exactly the rights that hubs give, and a member,
 // which are one cluster.
 type rig struct {
-	t       *testing.T
+	t *testing.T
+	// alone is set if no other test of the package runs.
+	alone   bool
 	cluster testkube.Cluster
 	kube    client.Client
 	// downstream is the member, if it is another cluster.
@@ -81,7 +83,9 @@ func newRig(t *testing.T) *rig {
 // newRigAlone is a rig on that control plane for a test during which no other one may run.
 func newRigAlone(t *testing.T) *rig {
 	t.Helper()
-	return newRigOn(t, shared)
+	r := newRigOn(t, shared)
+	r.alone = true
+	return r
 }
 
 const shared = "deploy"

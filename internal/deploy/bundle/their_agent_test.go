@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/deploy/release"
 )
 
 // theirs is an agent of Rancher Fleet: Helm of version 3, which writes client-side, as a manager of
@@ -55,8 +54,7 @@ func (a theirs) chart(files ...fleet.BundleResource) *chartv2.Chart {
 func (a theirs) deploy(files ...fleet.BundleResource) int {
 	a.t.Helper()
 	u := a.userIn(a.namespace)
-	helmkube.ManagedFieldsManager = "fleetagent"
-	defer func() { helmkube.ManagedFieldsManager = release.FieldManager }()
+	defer a.actAs("fleetagent")()
 	if _, err := u.configuration.Releases.Last(a.name); errors.Is(err, driver.ErrReleaseNotFound) {
 		in := action.NewInstall(u.configuration)
 		in.ReleaseName, in.Namespace, in.ServerSideApply, in.ForceConflicts, in.WaitStrategy = a.name, a.namespace, false, false,
