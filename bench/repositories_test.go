@@ -32,8 +32,8 @@ func BenchmarkRepositories(b *testing.B) {
 	r.polls(reader)
 }
 
-// BenchmarkLargeRepositories: 500 GitRepos of repositories of 50 MB, all of them new → the memory of
-// the program.
+// BenchmarkLargeRepositories: 500 GitRepos of repositories of 50 MB, all of them new → memory
+// of the program.
 func BenchmarkLargeRepositories(b *testing.B) {
 	const many = 500
 	r := newRig(b)
