@@ -13,8 +13,9 @@ const (
 	raceEnds   = "=================="
 	// raceFailure is the text of testing.T about a data race during a test.
 	raceFailure = ": race detected during execution of test"
-	// maxRaces and maxRaceLines bound the reports at the end of a run.
-	maxRaces, maxRaceLines = 3, 60
+	// maxRaces, shownStacks and maxStackLines bound the reports at the end of a run. A report begins
+	// with the stacks of the two accesses.
+	maxRaces, shownStacks, maxStackLines = 3, 2, 24
 )
 
 // races collects the reports of the race detector, each with its package.
@@ -51,8 +52,11 @@ func (r *races) end(name string) {
 
 func (r *races) print(out io.Writer) {
 	for _, report := range r.reports[:min(maxRaces, len(r.reports))] {
-		lines := strings.SplitAfter(report, "\n")
-		fmt.Fprintln(out, strings.TrimRight(strings.Join(lines[:min(maxRaceLines, len(lines))], ""), "\n"))
+		stacks := strings.Split(strings.TrimSpace(report), "\n\n")
+		for _, stack := range stacks[:min(shownStacks, len(stacks))] {
+			lines := strings.Split(stack, "\n")
+			fmt.Fprintln(out, strings.Join(lines[:min(maxStackLines, len(lines))], "\n"))
+		}
 	}
 	if more := len(r.reports) - maxRaces; more > 0 {
 		fmt.Fprintf(out, "and %d more data races\n", more)

@@ -183,7 +183,8 @@ func TestADataRaceIsReportedOnce(t *testing.T) {
 	r.read(strings.NewReader(line("TestA", "quiet") + line("TestA", raceEnds) + line("TestA", raceBegins) + line("TestA", "Write at 0x1") +
 		line("TestB", "  p.F()") + line("TestB", raceEnds) + line("TestB", "later") + line("TestA", raced) + line("TestB", raced) +
 		line("TestB", "    hub_test.go:1: the hub logged") + line("TestC", "    c_test.go:1: broken") +
-		line("TestC", raceBegins) + strings.Repeat(line("TestC", "  p.G()"), 2*maxRaceLines) +
+		line("TestC", raceBegins) + strings.Repeat(line("TestC", "  p.G()"), 2*maxStackLines) + line("TestC", "") +
+		line("TestC", "Previous write at 0x2") + line("TestC", "") + line("TestC", "Goroutine 1") +
 		`{"Action":"fail","Package":"p","Test":"TestA"}
 {"Action":"fail","Package":"p","Test":"TestB"}
 {"Action":"fail","Package":"p","Test":"TestC"}
@@ -192,7 +193,8 @@ func TestADataRaceIsReportedOnce(t *testing.T) {
 `))
 	r.report(&out, 0, 0)
 	want := "failed: p TestC\n    c_test.go:1: broken\nfailed: 2 tests that ran during a data race\n" +
-		"data race in p:\nWrite at 0x1\n  p.F()\ndata race in p:\n" + strings.Repeat("  p.G()\n", maxRaceLines-1) +
+		"data race in p:\nWrite at 0x1\n  p.F()\ndata race in p:\n" + strings.Repeat("  p.G()\n", maxStackLines-1) +
+		"Previous write at 0x2\n" +
 		"0 passed, 3 failed, 0 skipped\n"
 	if got := out.String(); !strings.HasSuffix(got, want) {
 		t.Errorf("the report is\n%s", got)

@@ -38,8 +38,8 @@ func (r *restoring) admitStandby(ctx context.Context) error {
 	return nil
 }
 
-// ensure creates an object of RBAC, unless it exists. An object of this name with other rules or
-// another Role belongs to another user, and would give the account other rights.
+// ensure creates an object of RBAC, unless it exists. An object of this name with other rules,
+// another Role or other subjects belongs to another user, and gives the account other rights.
 func (r *restoring) ensure(ctx context.Context, name, kind string, o client.Object) error {
 	resource := rbacv1.SchemeGroupVersion.WithResource(name)
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
@@ -56,7 +56,7 @@ func (r *restoring) ensure(ctx context.Context, name, kind string, o client.Obje
 	if err != nil {
 		return err
 	}
-	for _, field := range []string{"rules", "roleRef"} {
+	for _, field := range []string{"rules", "roleRef", "subjects"} {
 		if !equality.Semantic.DeepEqual(have.Object[field], content[field]) {
 			return fmt.Errorf("there is another %s %s: delete it, and run the command again", kind, o.GetName())
 		}

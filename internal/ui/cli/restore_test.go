@@ -161,17 +161,22 @@ func TestAHubIsRestoredOnAnotherCluster(t *testing.T) {
 	if !after.SameKey(before) || before.Term != 3 || after.Term != 4 {
 		t.Errorf("the hub has term %d, and the restored one %d, with the same key: %t", before.Term, after.Term, after.SameKey(before))
 	}
-	r.foreignRole()
+	r.foreignRight()
 }
 
-// foreignRole gives a Role with the name of the standby's right other rules, as a tenant can.
-func (r restoring) foreignRole() {
+// foreignRight changes the binding and the Role of the standby's right, as a tenant can.
+func (r restoring) foreignRight() {
 	r.t.Helper()
-	role, _ := standby.Access("team-a", naming.SystemNamespace)
+	role, binding := standby.Access("team-a", naming.SystemNamespace)
+	r.check(r.onto.Get(context.Background(), client.ObjectKeyFromObject(binding), binding))
+	binding.Subjects[0].Namespace = "team-a"
+	r.check(r.onto.Update(context.Background(), binding))
+	const another = "register in workspace team-a: there is another "
+	r.admin.refused(r.command, another+"RoleBinding fleet-standby: delete it, and run the command again")
 	r.check(r.onto.Get(context.Background(), client.ObjectKeyFromObject(role), role))
 	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
 	r.check(r.onto.Update(context.Background(), role))
-	r.admin.refused(r.command, "register in workspace team-a: there is another Role fleet-standby: delete it, and run the command again")
+	r.admin.refused(r.command, another+"Role fleet-standby: delete it, and run the command again")
 }
 
 // interrupted ends a restore after some of its writes, as a user does.
