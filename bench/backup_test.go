@@ -85,7 +85,9 @@ func (r *testRig) backUpAndRestore(members int) {
 	onto := target.Client(r.b)
 	testkube.Eventually(r.b, "the hub has prepared all Clusters", func() error {
 		var clusters fleet.ClusterList
-		r.check(onto.List(context.Background(), &clusters, client.InNamespace(r.workspace)))
+		if err := onto.List(context.Background(), &clusters, client.InNamespace(r.workspace)); err != nil {
+			return err
+		}
 		prepared := 0
 		for i := range clusters.Items {
 			if kube.FindCondition(clusters.Items[i].Status.Conditions, fleet.ConditionReady) != nil {

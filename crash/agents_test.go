@@ -62,7 +62,9 @@ func (in *run) upgrade() {
 	in.change(cluster, func() { cluster.Spec.AgentEnvVars = []corev1.EnvVar{setting} })
 	in.eventually("the agent runs with its new setting", func() error {
 		var deployment appsv1.Deployment
-		in.check(in.on.Get(context.Background(), client.ObjectKey{Namespace: in.agentNamespace(), Name: "fleet-agent"}, &deployment))
+		if err := in.on.Get(context.Background(), client.ObjectKey{Namespace: in.agentNamespace(), Name: "fleet-agent"}, &deployment); err != nil {
+			return err
+		}
 		if env := deployment.Spec.Template.Spec.Containers[0].Env; !slices.Contains(env, setting) {
 			return fmt.Errorf("its environment is %v", env)
 		}
@@ -128,8 +130,12 @@ func (in *run) renew() {
 	in.t.Helper()
 	in.eventually("the renewed credential is in use", func() error {
 		cluster, stored, report := in.cluster(), in.stored(), &clusterv1beta1.InternalMemberCluster{}
-		in.check(in.Get(context.Background(), client.ObjectKeyFromObject(cluster), cluster))
-		in.check(in.get(report, naming.MemberNamespace(in.id, cluster.Name), cluster.Name))
+		if err := in.Get(context.Background(), client.ObjectKeyFromObject(cluster), cluster); err != nil {
+			return err
+		}
+		if err := in.get(report, naming.MemberNamespace(in.id, cluster.Name), cluster.Name); err != nil {
+			return err
+		}
 		c, issued := cluster.Status.Credential, report.Spec.Credential
 		if c == nil || c.Sequence != 1 || string(stored.Data["sequence"]) != "1" || issued == nil || len(issued.Sealed) > 0 {
 			return fmt.Errorf("the record says %+v, the agent has %s, the report has %+v", c, stored.Data["sequence"], issued)

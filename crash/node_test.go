@@ -65,7 +65,9 @@ func (in *run) forgetAgent() {
 	in.check(client.IgnoreNotFound(in.Delete(context.Background(), in.cluster())))
 	in.eventually("the Content of the run is gone", func() error {
 		var contents fleet.ContentList
-		in.check(in.List(context.Background(), &contents))
+		if err := in.List(context.Background(), &contents); err != nil {
+			return err
+		}
 		for _, c := range contents.Items {
 			if !slices.Contains(in.known.contents, c.Name) {
 				return fmt.Errorf("%s is there", c.Name)

@@ -75,7 +75,9 @@ func (in *run) untilAt(commit string) {
 	in.t.Helper()
 	in.eventually("the GitRepo is ready at its commit", func() error {
 		repo := in.gitRepo()
-		in.check(in.Get(context.Background(), client.ObjectKeyFromObject(repo), repo))
+		if err := in.Get(context.Background(), client.ObjectKeyFromObject(repo), repo); err != nil {
+			return err
+		}
 		if ready := kube.FindCondition(repo.Status.Conditions, fleet.ConditionReady); repo.Status.Commit != commit || ready == nil ||
 			ready.Status != corev1.ConditionTrue {
 			return fmt.Errorf("its status is %+v", repo.Status)

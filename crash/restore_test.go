@@ -124,7 +124,9 @@ func (in *run) fillHub() {
 	in.create(as, crp)
 	in.eventually("the audit has the MemberCluster", func() error {
 		var entries audit.AuditEntryList
-		in.check(in.List(context.Background(), &entries, client.InNamespace(naming.SystemNamespace)))
+		if err := in.List(context.Background(), &entries, client.InNamespace(naming.SystemNamespace)); err != nil {
+			return err
+		}
 		if !slices.ContainsFunc(entries.Items, func(e audit.AuditEntry) bool { return e.Spec.Object.Name == in.id }) {
 			return fmt.Errorf("it has %d entries", len(entries.Items))
 		}

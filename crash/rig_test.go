@@ -229,7 +229,9 @@ func (in *run) eventually(what string, check func() error) {
 func (in *run) change(o client.Object, edit func()) {
 	in.t.Helper()
 	in.eventually("changing "+o.GetName(), func() error {
-		in.check(in.Get(context.Background(), client.ObjectKeyFromObject(o), o))
+		if err := in.Get(context.Background(), client.ObjectKeyFromObject(o), o); err != nil {
+			return err
+		}
 		edit()
 		return in.Update(context.Background(), o)
 	})

@@ -114,7 +114,9 @@ func (in *run) clusterJoined() {
 	in.joinWith()
 	in.eventually("the answer is withdrawn", func() error {
 		var bindings rbacv1.RoleBindingList
-		in.check(in.List(context.Background(), &bindings, client.InNamespace(in.id)))
+		if err := in.List(context.Background(), &bindings, client.InNamespace(in.id)); err != nil {
+			return err
+		}
 		for _, b := range bindings.Items {
 			if owner := metav1.GetControllerOf(&b); owner != nil && owner.Kind == "ClusterRegistration" {
 				return fmt.Errorf("RoleBinding %s is still there", b.Name)
@@ -139,7 +141,9 @@ func (in *run) joinAsMemberCluster() {
 	in.startMemberAgent()
 	in.eventually("the member is healthy", func() error {
 		var mc clusterv1beta1.MemberCluster
-		in.check(in.get(&mc, "", in.id))
+		if err := in.get(&mc, "", in.id); err != nil {
+			return err
+		}
 		for _, condition := range []string{
 			clusterv1beta1.ConditionReadyToJoin, clusterv1beta1.ConditionJoined, clusterv1beta1.ConditionHealthy,
 			clusterv1beta1.ConditionCredentialExchanged,
@@ -190,7 +194,9 @@ func (in *run) untilDelivered(bundle *fleet.Bundle, before string) string {
 		if state := delivery.StateOf(&d); d.Spec.DeploymentID == before || state != fleet.StateReady {
 			return fmt.Errorf("deployment %s is %s: %+v", d.Spec.DeploymentID, state, d.Status)
 		}
-		in.check(in.Get(context.Background(), client.ObjectKeyFromObject(bundle), bundle))
+		if err := in.Get(context.Background(), client.ObjectKeyFromObject(bundle), bundle); err != nil {
+			return err
+		}
 		if c := kube.FindCondition(bundle.Status.Conditions, fleet.ConditionReady); c == nil || c.Status != corev1.ConditionTrue {
 			return fmt.Errorf("the Bundle's condition is %+v", c)
 		}
@@ -236,7 +242,9 @@ func (in *run) untilPlaced(crp *placement.ClusterResourcePlacement, price string
 		if err := in.on.Get(context.Background(), client.ObjectKeyFromObject(in.settings()), &got); err != nil || got.Data["price"] != price {
 			return fmt.Errorf("the member has %v: %w", got.Data, err)
 		}
-		in.check(in.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
+		if err := in.Get(context.Background(), client.ObjectKeyFromObject(crp), crp); err != nil {
+			return err
+		}
 		c := meta.FindStatusCondition(crp.Status.Conditions, "ClusterResourcePlacementAvailable")
 		if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != crp.Generation {
 			return fmt.Errorf("its condition is %+v", c)
@@ -264,7 +272,9 @@ func (in *run) rollOutInStages() {
 		settings := in.settings()
 		in.change(settings, func() { settings.Data["price"] = price })
 		in.eventually("the version is kept", func() error {
-			in.check(in.Get(ctx, client.ObjectKeyFromObject(crp), crp))
+			if err := in.Get(ctx, client.ObjectKeyFromObject(crp), crp); err != nil {
+				return err
+			}
 			if len(crp.Status.ResourceIndexes) <= i {
 				return fmt.Errorf("kept are %v", crp.Status.ResourceIndexes)
 			}
@@ -284,7 +294,9 @@ func (in *run) rollOutInStages() {
 			return in.Client.Status().Update(ctx, request)
 		})
 		in.eventually("the run has succeeded", func() error {
-			in.check(in.Get(ctx, client.ObjectKeyFromObject(of), of))
+			if err := in.Get(ctx, client.ObjectKeyFromObject(of), of); err != nil {
+				return err
+			}
 			if !meta.IsStatusConditionTrue(of.Status.Conditions, placement.ConditionSucceeded) {
 				return fmt.Errorf("it says %q", of.Status.Message)
 			}

@@ -105,7 +105,9 @@ func (in *run) emptySpare(s *spare) {
 	in.check(on.Update(ctx, identity))
 	in.eventually("the namespaces of the run are gone", func() error {
 		var left corev1.NamespaceList
-		in.check(on.List(ctx, &left))
+		if err := on.List(ctx, &left); err != nil {
+			return err
+		}
 		for _, n := range left.Items {
 			if !s.installed[n.UID] {
 				return fmt.Errorf("%s is there", n.Name)

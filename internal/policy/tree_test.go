@@ -64,9 +64,19 @@ type goFile struct {
 // goFiles parses every Go file that is neither a test nor test data.
 func goFiles(t *testing.T) []goFile {
 	t.Helper()
+	return parsedFiles(t, false)
+}
+
+func testFiles(t *testing.T) []goFile {
+	t.Helper()
+	return parsedFiles(t, true)
+}
+
+func parsedFiles(t *testing.T, tests bool) []goFile {
+	t.Helper()
 	var parsed []goFile
 	for _, name := range tracked(t) {
-		if !strings.HasSuffix(name, ".go") || isTest(name) || strings.Contains(name, "testdata/") {
+		if !strings.HasSuffix(name, ".go") || isTest(name) != tests || strings.Contains(name, "testdata/") {
 			continue
 		}
 		data := read(t, name)

@@ -68,7 +68,9 @@ func TestKeptResourcesStay(t *testing.T) {
 	r.check(r.kube.Delete(t.Context(), r.get("web")))
 	r.eventually("the release is forgotten", func() error {
 		secrets := &corev1.SecretList{}
-		r.check(r.kube.List(t.Context(), secrets, client.InNamespace(r.target)))
+		if err := r.kube.List(t.Context(), secrets, client.InNamespace(r.target)); err != nil {
+			return err
+		}
 		if len(secrets.Items) > 0 {
 			return errors.New("its history is there")
 		}

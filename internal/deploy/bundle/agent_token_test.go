@@ -99,9 +99,11 @@ func TestAReleaseWhoseHistoryWasDeletedIsTakenOverAsItIs(t *testing.T) {
 	run = r.start()
 	r.eventually("there is a history again", func() error {
 		var list corev1.SecretList
-		r.check(r.kube.List(t.Context(), &list, client.InNamespace(r.target), client.MatchingLabels{
+		if err := r.kube.List(t.Context(), &list, client.InNamespace(r.target), client.MatchingLabels{
 			"owner": "helm", "name": "web", "status": "deployed",
-		}))
+		}); err != nil {
+			return err
+		}
 		if len(list.Items) != 1 {
 			return fmt.Errorf("there are %d revisions", len(list.Items))
 		}

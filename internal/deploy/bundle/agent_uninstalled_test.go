@@ -53,7 +53,9 @@ func TestAnAgentThatIsUninstalledWhileItReplacesItselfLeavesNothing(t *testing.T
 	r.says(run, "Deployment waits")
 	r.eventually("the revision of the upgrade is withdrawn", func() error {
 		list := &corev1.SecretList{}
-		r.check(r.kube.List(t.Context(), list, client.InNamespace(r.agent), client.MatchingLabels{"owner": "helm", "name": "fleet-agent"}))
+		if err := r.kube.List(t.Context(), list, client.InNamespace(r.agent), client.MatchingLabels{"owner": "helm", "name": "fleet-agent"}); err != nil {
+			return err
+		}
 		if len(list.Items) > 0 {
 			return fmt.Errorf("revision %s is %s", list.Items[0].Labels["version"], list.Items[0].Labels["status"])
 		}

@@ -40,8 +40,12 @@ func TestTheAutoscalerAndTheAggregationOfKubernetesKeepWhatTheyOwn(t *testing.T)
 	kept := func(label string, replicas int32, rules int) {
 		t.Helper()
 		r.eventually(fmt.Sprintf("revision %s with %d replicas and %d rules", label, replicas, rules), func() error {
-			r.check(r.kube.Get(t.Context(), client.ObjectKeyFromObject(web), web))
-			r.check(r.kube.Get(t.Context(), client.ObjectKeyFromObject(aggregated), aggregated))
+			if err := r.kube.Get(t.Context(), client.ObjectKeyFromObject(web), web); err != nil {
+				return err
+			}
+			if err := r.kube.Get(t.Context(), client.ObjectKeyFromObject(aggregated), aggregated); err != nil {
+				return err
+			}
 			if *web.Spec.Replicas != replicas || web.Labels["v"] != label || len(aggregated.Rules) != rules || aggregated.Labels["v"] != label {
 				return fmt.Errorf("it has %d replicas, %+v, %v, %v", *web.Spec.Replicas, aggregated.Rules, web.Labels, aggregated.Labels)
 			}

@@ -24,9 +24,11 @@ func (r *rig) revision(version, status string) {
 	r.t.Helper()
 	r.eventually(fmt.Sprintf("revision %s is %s", version, status), func() error {
 		found := &corev1.SecretList{}
-		r.check(r.kube.List(r.t.Context(), found, client.InNamespace(r.target), client.MatchingLabels{
+		if err := r.kube.List(r.t.Context(), found, client.InNamespace(r.target), client.MatchingLabels{
 			"name": "web", "version": version, "status": status,
-		}))
+		}); err != nil {
+			return err
+		}
 		if len(found.Items) == 0 {
 			return errors.New("it is not")
 		}

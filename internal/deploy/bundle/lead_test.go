@@ -51,7 +51,9 @@ func (r *rig) completeJob(name string) {
 	r.t.Helper()
 	job := &batchv1.Job{}
 	r.eventually("Kubernetes has started the hook", func() error {
-		r.check(r.kube.Get(r.t.Context(), client.ObjectKey{Namespace: r.target, Name: name}, job))
+		if err := r.kube.Get(r.t.Context(), client.ObjectKey{Namespace: r.target, Name: name}, job); err != nil {
+			return err
+		}
 		if job.Status.StartTime == nil {
 			return errors.New("it has not")
 		}

@@ -55,7 +55,9 @@ func TestAMoveThatCannotBeMadeLeavesWhatRuns(t *testing.T) {
 	})
 	r.eventually("the quota counts", func() error {
 		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "full", Namespace: full}}
-		r.check(r.kube.Get(t.Context(), client.ObjectKeyFromObject(quota), quota))
+		if err := r.kube.Get(t.Context(), client.ObjectKeyFromObject(quota), quota); err != nil {
+			return err
+		}
 		if len(quota.Status.Hard) == 0 {
 			return errors.New("it does not")
 		}

@@ -213,7 +213,9 @@ spec:
 	r.until("web", fleet.StateWaitApplied, "Helm waits for its hooks or objects")
 	r.eventually("the pod of the Job is there and ends", func() error {
 		pods := &corev1.PodList{}
-		r.check(r.kube.List(t.Context(), pods, client.InNamespace(r.target), client.MatchingLabels{"job-name": "migrate"}))
+		if err := r.kube.List(t.Context(), pods, client.InNamespace(r.target), client.MatchingLabels{"job-name": "migrate"}); err != nil {
+			return err
+		}
 		if len(pods.Items) == 0 {
 			return errors.New("there is none")
 		}

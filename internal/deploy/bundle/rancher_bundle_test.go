@@ -65,7 +65,9 @@ spec:
 	r.check(r.kube.Delete(t.Context(), r.get(name)))
 	r.eventually("the history is gone", func() error {
 		list := &corev1.SecretList{}
-		r.check(r.kube.List(t.Context(), list, client.InNamespace(r.agent), client.MatchingLabels{"owner": "helm", "name": name}))
+		if err := r.kube.List(t.Context(), list, client.InNamespace(r.agent), client.MatchingLabels{"owner": "helm", "name": name}); err != nil {
+			return err
+		}
 		if len(list.Items) > 0 {
 			return errors.New("it is there")
 		}

@@ -389,7 +389,9 @@ func (r *rig) placeWith(name string, change func(*fleet.BundleDeploymentSpec), o
 func (r *rig) change(o client.Object, edit func()) {
 	r.t.Helper()
 	r.eventually("changing "+o.GetName(), func() error {
-		r.check(r.kube.Get(r.t.Context(), client.ObjectKeyFromObject(o), o))
+		if err := r.kube.Get(r.t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+			return err
+		}
 		edit()
 		return r.kube.Update(r.t.Context(), o)
 	})

@@ -74,7 +74,9 @@ func TestABundleLabelledAsTheAgentsIsNotDeployedAsThat(t *testing.T) {
 		f.check(f.get(&before, f.workspace, m.bundleName()))
 		f.check(merge(author, before.DeepCopy(), change))
 		f.eventually("the hub's Bundle is healed", func() error {
-			f.check(f.get(&healed, f.workspace, m.bundleName()))
+			if err := f.get(&healed, f.workspace, m.bundleName()); err != nil {
+				return err
+			}
 			if healed.Labels[fleet.LabelAgent] != before.Labels[fleet.LabelAgent] || len(healed.Spec.Resources) != 0 ||
 				healed.Spec.ContentsID != before.Spec.ContentsID || healed.Spec.Helm.ReleaseName != "fleet-agent" {
 				return fmt.Errorf("it has %d resources, Content %s, label %s", len(healed.Spec.Resources), healed.Spec.ContentsID,

@@ -328,7 +328,9 @@ func (f fixture) updating(members []managed) managed {
 		var said []string
 		for _, m := range members {
 			var cluster fleet.Cluster
-			f.check(f.Get(context.Background(), types.NamespacedName{Namespace: f.workspace, Name: m.name}, &cluster))
+			if err := f.Get(context.Background(), types.NamespacedName{Namespace: f.workspace, Name: m.name}, &cluster); err != nil {
+				return err
+			}
 			condition := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionAgentUpToDate)
 			if condition != nil && condition.Reason == "Updating" {
 				found = m

@@ -30,7 +30,9 @@ func TestAnswerIsTakenOffTheRequestAfterTheFirstBeat(t *testing.T) {
 	f.untilReady(naming.Cluster("answered"), "Ready")
 	f.eventually("the request has no answer any more", func() error {
 		var list fleet.ClusterRegistrationList
-		f.check(f.List(context.Background(), &list, client.InNamespace(f.workspace)))
+		if err := f.List(context.Background(), &list, client.InNamespace(f.workspace)); err != nil {
+			return err
+		}
 		if len(list.Items) != 1 {
 			return fmt.Errorf("there are %d requests", len(list.Items))
 		}
@@ -278,7 +280,9 @@ func TestDeletedSettingsAreSaidAloudAndGiveNoTokenAnEmptyURL(t *testing.T) {
 		f.check(merge(f, f.clusterRecord(kept), `{"metadata":{"annotations":{"muster/leave-policy":`+change.annotation+`}}}`))
 		f.eventually("the condition Supported of the Cluster has the reason "+strconv.Quote(change.reason), func() error {
 			var cluster fleet.Cluster
-			f.check(f.get(&cluster, f.workspace, kept))
+			if err := f.get(&cluster, f.workspace, kept); err != nil {
+				return err
+			}
 			supported := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionSupported)
 			if said := supported != nil && supported.Reason == change.reason; said != (change.reason != "") {
 				return fmt.Errorf("its condition is %v", supported)

@@ -63,7 +63,9 @@ func TestNothingIsDeliveredToAMemberBeforeSomebodyApprovesIt(t *testing.T) {
 	f.label(f.workspace, fleet.LabelApproveMembers, "true")
 	f.eventually("what has something already is taken for approved", func() error {
 		var cluster fleet.Cluster
-		f.check(f.get(&cluster, f.workspace, "first"))
+		if err := f.get(&cluster, f.workspace, "first"); err != nil {
+			return err
+		}
 		if cluster.Annotations[fleet.AnnotationApproved] != "true" {
 			return fmt.Errorf("its annotations are %v", cluster.Annotations)
 		}
@@ -126,7 +128,9 @@ func TestNothingIsDeliveredToAMemberBeforeSomebodyApprovesIt(t *testing.T) {
 		t.Helper()
 		f.eventually("the record says so", func() error {
 			var cluster fleet.Cluster
-			f.check(f.get(&cluster, f.workspace, name))
+			if err := f.get(&cluster, f.workspace, name); err != nil {
+				return err
+			}
 			if said := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionDeliveryApproved); said == nil || said.Status != want {
 				return fmt.Errorf("it says %+v", said)
 			}

@@ -118,7 +118,9 @@ func TestWithoutItsPolicyNoRequestIsBelieved(t *testing.T) {
 
 	f.cluster.InstallTemplate(t, policies)
 	f.eventually("it is not believed afterwards either", func() error {
-		f.check(f.Get(ctx, client.ObjectKeyFromObject(&r), &r))
+		if err := f.Get(ctx, client.ObjectKeyFromObject(&r), &r); err != nil {
+			return err
+		}
 		return attributed(&r, "OlderThanPolicy")
 	})
 	if r.Status.Granted || r.Status.State != fleet.RegistrationPending {

@@ -313,7 +313,9 @@ func TestAuditEntriesAreKeptAsTheSettingsSay(t *testing.T) {
 	}
 	f.eventually("two are left", func() error {
 		var list muster.AuditEntryList
-		f.check(f.List(context.Background(), &list, client.InNamespace(f.workspace)))
+		if err := f.List(context.Background(), &list, client.InNamespace(f.workspace)); err != nil {
+			return err
+		}
 		if len(list.Items) != 2 || len(f.audited(&kept)) != 1 {
 			return fmt.Errorf("there are %d, %d of them of the other token", len(list.Items), len(f.audited(&kept)))
 		}
@@ -343,8 +345,10 @@ func TestAnotherIdentityOfAMemberClusterStandsInTheAudit(t *testing.T) {
 		var found []muster.AuditEntry
 		f.eventually(fmt.Sprintf("there are %d entries", number), func() error {
 			var list muster.AuditEntryList
-			f.check(f.List(context.Background(), &list, client.InNamespace(naming.SystemNamespace),
-				client.MatchingFields{"spec.object.name": m.name}))
+			if err := f.List(context.Background(), &list, client.InNamespace(naming.SystemNamespace),
+				client.MatchingFields{"spec.object.name": m.name}); err != nil {
+				return err
+			}
 			if found = list.Items; len(found) != number {
 				return fmt.Errorf("there are %d", len(found))
 			}

@@ -135,7 +135,9 @@ func TestAHubIsRestoredFromABackupAndNoMemberLosesAnything(t *testing.T) {
 	e.annotate("Delete") // the agent leaves no fleet when its hub is lost
 	f.eventually("the agent may know the leave policy", func() error {
 		var report clusterv1beta1.InternalMemberCluster
-		f.check(f.get(&report, naming.MemberNamespace(e.workspace, e.name), e.name))
+		if err := f.get(&report, naming.MemberNamespace(e.workspace, e.name), e.name); err != nil {
+			return err
+		}
 		if report.Spec.LeavePolicy != "Delete" {
 			return fmt.Errorf("it is %q", report.Spec.LeavePolicy)
 		}
@@ -216,7 +218,9 @@ func (f fixture) resume(name, shop string) {
 	f.check(f.get(crp, "", name))
 	f.check(decision.Resume(ctx, f.Client, crp))
 	f.eventually("the placement is available again", func() error {
-		f.check(f.get(crp, "", name))
+		if err := f.get(crp, "", name); err != nil {
+			return err
+		}
 		if !meta.IsStatusConditionTrue(crp.Status.Conditions, "ClusterResourcePlacementAvailable") {
 			return fmt.Errorf("its status is %s: %+v", crp.Status.Message, crp.Status.Conditions)
 		}

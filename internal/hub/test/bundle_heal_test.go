@@ -62,7 +62,9 @@ targets: [{clusterSelector: {}}]
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "app"}}
 	f.patch(secret, `{"stringData":{"values":"{\"a\":2}"}}`)
 	f.eventually("the values are as before", func() error {
-		f.check(f.get(secret, p.namespace, "app"))
+		if err := f.get(secret, p.namespace, "app"); err != nil {
+			return err
+		}
 		if delivery.ValuesHash(secret.Data) != d.Spec.ValuesHash {
 			return fmt.Errorf("they are %s", secret.Data["values"])
 		}

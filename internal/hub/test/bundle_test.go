@@ -37,7 +37,9 @@ func (f fixture) place(name string, labels map[string]string) place {
 	}
 	f.check(f.Create(context.Background(), cluster))
 	f.eventually("Cluster "+name+" has a namespace", func() error {
-		f.check(f.get(cluster, f.workspace, name))
+		if err := f.get(cluster, f.workspace, name); err != nil {
+			return err
+		}
 		if cluster.Status.Namespace == "" {
 			return fmt.Errorf("status is %+v", cluster.Status)
 		}
@@ -141,7 +143,9 @@ func (f fixture) change(o client.Object, edit func()) {
 func (f fixture) changeAs(by client.Client, o client.Object, edit func()) {
 	f.t.Helper()
 	f.eventually("changing "+o.GetName(), func() error {
-		f.check(by.Get(context.Background(), client.ObjectKeyFromObject(o), o))
+		if err := by.Get(context.Background(), client.ObjectKeyFromObject(o), o); err != nil {
+			return err
+		}
 		edit()
 		return by.Update(context.Background(), o)
 	})
@@ -152,7 +156,9 @@ func (f fixture) untilBundle(name, condition string, status corev1.ConditionStat
 	f.t.Helper()
 	var b fleet.Bundle
 	f.eventually(fmt.Sprintf("Bundle %s has %s=%s %v", name, condition, status, texts), func() error {
-		f.check(f.get(&b, f.workspace, name))
+		if err := f.get(&b, f.workspace, name); err != nil {
+			return err
+		}
 		c := kube.FindCondition(b.Status.Conditions, condition)
 		if c == nil || c.Status != status || b.Status.ObservedGeneration != b.Generation {
 			return fmt.Errorf("conditions are %+v", b.Status.Conditions)
@@ -224,8 +230,12 @@ targets:
 	f.eventually("Cluster and ClusterGroup show it", func() error {
 		var cluster fleet.Cluster
 		var group fleet.ClusterGroup
-		f.check(f.get(&cluster, f.workspace, "c1"))
-		f.check(f.get(&group, f.workspace, "devs"))
+		if err := f.get(&cluster, f.workspace, "c1"); err != nil {
+			return err
+		}
+		if err := f.get(&group, f.workspace, "devs"); err != nil {
+			return err
+		}
 		if cluster.Status.Display.ReadyBundles != "1/1" || cluster.Status.ResourceCounts.Ready != 2 ||
 			group.Status.Display.ReadyBundles != "1/1" ||
 			group.Status.Display.ReadyClusters != "1/1" {
@@ -331,7 +341,9 @@ contentsId: elsewhere
 		t.Error("the Bundle shows what is in a Secret downstream")
 	}
 	f.eventually("the Cluster says it too", func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(cluster), cluster))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(cluster), cluster); err != nil {
+			return err
+		}
 		if cluster.Status.Summary.Modified != 1 || cluster.Status.Display.ReadyBundles != "0/1" {
 			return fmt.Errorf("%+v", cluster.Status.Summary)
 		}

@@ -49,7 +49,9 @@ func (f fixture) untilRivals(cluster string) {
 	f.t.Helper()
 	f.eventually("the record of "+cluster+" names both agents", func() error {
 		var is fleet.Cluster
-		f.check(f.get(&is, f.workspace, cluster))
+		if err := f.get(&is, f.workspace, cluster); err != nil {
+			return err
+		}
 		said := kube.FindCondition(is.Status.Conditions, fleet.ConditionCloned)
 		if said == nil || said.Reason != "AgentWaiting" {
 			return fmt.Errorf("it says %+v", said)

@@ -203,7 +203,9 @@ func TestAClusterThatIsDeletedKeepsWhatWasDelivered(t *testing.T) {
 	e.annotate("Keep")
 	f.eventually("it says what is wrong with the annotation", func() error {
 		var cluster fleet.Cluster
-		f.check(f.get(&cluster, f.workspace, e.name))
+		if err := f.get(&cluster, f.workspace, e.name); err != nil {
+			return err
+		}
 		said := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionSupported)
 		if said == nil || said.Status != corev1.ConditionFalse || !strings.Contains(said.Message, `"Keep": want Delete or Orphan`) {
 			return fmt.Errorf("it says %+v", said)
@@ -260,7 +262,9 @@ func (f fixture) leftBehind(cluster *fleet.Cluster, memberNamespace, why, placed
 	}
 	f.eventually("an event says so", func() error {
 		var list eventsv1.EventList
-		f.check(f.List(context.Background(), &list, client.InNamespace(f.workspace)))
+		if err := f.List(context.Background(), &list, client.InNamespace(f.workspace)); err != nil {
+			return err
+		}
 		for _, e := range list.Items {
 			if e.Reason == "ForcedLeave" && e.Regarding.UID == cluster.UID && strings.Contains(e.Note, why) {
 				return nil

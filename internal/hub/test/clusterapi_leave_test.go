@@ -86,7 +86,9 @@ func (f fixture) untilSaid(name, reason, text string) {
 	f.t.Helper()
 	f.eventually(name+" has the Event "+reason, func() error {
 		var list eventsv1.EventList
-		f.check(f.List(context.Background(), &list, client.InNamespace(f.workspace)))
+		if err := f.List(context.Background(), &list, client.InNamespace(f.workspace)); err != nil {
+			return err
+		}
 		for _, e := range list.Items {
 			if e.Reason == reason && e.Regarding.Name == name && strings.Contains(e.Note, text) {
 				return nil

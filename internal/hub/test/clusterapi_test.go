@@ -64,7 +64,9 @@ func TestKubeconfigOfClusterAPIBecomesAClusterWhereTheWorkspaceAsksForIt(t *test
 	}
 	f.eventually("the Cluster in the way says so", func() error {
 		var list eventsv1.EventList
-		f.check(f.List(context.Background(), &list, client.InNamespace(f.workspace)))
+		if err := f.List(context.Background(), &list, client.InNamespace(f.workspace)); err != nil {
+			return err
+		}
 		for _, e := range list.Items {
 			if e.Reason == "NotFromClusterAPI" && e.Regarding.Name == "taken" &&
 				strings.Contains(e.Note, "set spec.kubeConfigSecret to taken-kubeconfig") {

@@ -29,7 +29,9 @@ func TestSettingsReachTheValuesOfTokensAndGarbageLeavesTheLastGoodOnesInForce(t 
 	f.check(f.Update(context.Background(), settings))
 	f.eventually("an event says that the settings are invalid", func() error {
 		var list eventsv1.EventList
-		f.check(f.List(context.Background(), &list, client.InNamespace(naming.SystemNamespace)))
+		if err := f.List(context.Background(), &list, client.InNamespace(naming.SystemNamespace)); err != nil {
+			return err
+		}
 		for _, e := range list.Items {
 			if e.Reason == "ConfigInvalid" && strings.Contains(e.Note, "the previous settings stay in force") {
 				return nil

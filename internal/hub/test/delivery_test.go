@@ -152,7 +152,9 @@ func TestAPlacementThatOnlyComparesShowsInWhatAMemberDiffers(t *testing.T) {
 	}
 
 	f.eventually("it is to be applied", func() error {
-		f.check(f.Get(ctx, client.ObjectKeyFromObject(crp), crp))
+		if err := f.Get(ctx, client.ObjectKeyFromObject(crp), crp); err != nil {
+			return err
+		}
 		crp.Spec.Strategy.ApplyStrategy = &placement.ApplyStrategy{WhenToApply: placement.ApplyIfNotDrifted}
 		return f.Update(ctx, crp)
 	})

@@ -88,7 +88,9 @@ func TestAHolderThatIsAliveIsNotDisplaced(t *testing.T) {
 	f.approve(&legacy)
 	f.untilState(&legacy, fleet.RegistrationGranted, "Granted")
 	f.eventually("nothing is pinned any more", func() error {
-		f.check(f.get(&cluster, f.workspace, cluster.Name))
+		if err := f.get(&cluster, f.workspace, cluster.Name); err != nil {
+			return err
+		}
 		if pinned := cluster.Annotations[fleet.AnnotationAgentKey]; pinned != "" {
 			return fmt.Errorf("key %s is", pinned)
 		}
@@ -159,7 +161,9 @@ func TestAnAgentThatLostItsCredentialIsKnownByItsKey(t *testing.T) {
 	var waits fleet.ClusterRegistration
 	f.eventually("its request waits", func() error {
 		var list fleet.ClusterRegistrationList
-		f.check(f.List(ctx, &list, client.InNamespace(f.workspace)))
+		if err := f.List(ctx, &list, client.InNamespace(f.workspace)); err != nil {
+			return err
+		}
 		for _, r := range list.Items {
 			if r.Status.State == fleet.RegistrationPending && strings.HasPrefix(r.Status.Reason, "Holder") {
 				waits = r

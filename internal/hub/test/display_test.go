@@ -74,7 +74,9 @@ func TestAClusterCountsTheGitReposOfItsBundles(t *testing.T) {
 		t.Helper()
 		f.eventually(fmt.Sprintf("%d of %d are ready", ready, desired), func() error {
 			var cluster fleet.Cluster
-			f.check(f.get(&cluster, f.workspace, "c1"))
+			if err := f.get(&cluster, f.workspace, "c1"); err != nil {
+				return err
+			}
 			if is := cluster.Status; is.ReadyGitRepos != ready || is.DesiredReadyGitRepos != desired {
 				return fmt.Errorf("%d of %d are", is.ReadyGitRepos, is.DesiredReadyGitRepos)
 			}
@@ -108,7 +110,9 @@ func TestAClusterCountsTheHelmOpsOfItsBundles(t *testing.T) {
 		t.Helper()
 		f.eventually(fmt.Sprintf("%d of %d are ready", ready, desired), func() error {
 			var cluster fleet.Cluster
-			f.check(f.get(&cluster, f.workspace, "c1"))
+			if err := f.get(&cluster, f.workspace, "c1"); err != nil {
+				return err
+			}
 			is := cluster.Status
 			if is.ReadyHelmOps != ready || is.DesiredReadyHelmOps != desired || is.ReadyGitRepos != readyRepos || is.DesiredReadyGitRepos != 1 {
 				return fmt.Errorf("%d of %d are, and %d of %d GitRepos", is.ReadyHelmOps, is.DesiredReadyHelmOps, is.ReadyGitRepos,
@@ -161,7 +165,9 @@ func TestTheSecretOfADeploymentHasTheStagedValuesToo(t *testing.T) {
 			if err := p.get(&d, p.namespace, "app"); err != nil {
 				return err
 			}
-			f.check(p.get(&secret, p.namespace, "app"))
+			if err := p.get(&secret, p.namespace, "app"); err != nil {
+				return err
+			}
 			if string(secret.Data["values"]) != values || string(secret.Data["stagedValues"]) != staged {
 				return fmt.Errorf("they are %s", secret.Data)
 			}

@@ -131,7 +131,9 @@ func TestAHundredMembersDrainedAtOnceKeepEachBudget(t *testing.T) {
 	executed := map[string]int{}
 	for _, e := range evictions {
 		f.eventually("the eviction is decided about", func() error {
-			f.check(f.Get(ctx, client.ObjectKeyFromObject(e), e))
+			if err := f.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
+				return err
+			}
 			if meta.FindStatusCondition(e.Status.Conditions, "Executed") == nil && !meta.IsStatusConditionFalse(e.Status.Conditions, "Valid") {
 				return fmt.Errorf("it says %+v", e.Status.Conditions)
 			}

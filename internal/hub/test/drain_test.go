@@ -31,7 +31,9 @@ func (f fixture) drain(crp string, members ...*registered) (executed, others []s
 	}
 	for _, e := range evictions {
 		f.eventually("the eviction is decided about", func() error {
-			f.check(f.Get(context.Background(), client.ObjectKeyFromObject(e), e))
+			if err := f.Get(context.Background(), client.ObjectKeyFromObject(e), e); err != nil {
+				return err
+			}
 			if !meta.IsStatusConditionFalse(e.Status.Conditions, "Valid") && meta.FindStatusCondition(e.Status.Conditions, "Executed") == nil {
 				return fmt.Errorf("it says %+v", e.Status.Conditions)
 			}

@@ -120,7 +120,9 @@ func TestAnOldHubThatComesBackIsFencedAndChangesNothing(t *testing.T) {
 	e.annotate("Delete")
 	f.eventually("the agent may know the leave policy", func() error {
 		var report clusterv1beta1.InternalMemberCluster
-		f.check(f.get(&report, naming.MemberNamespace(e.workspace, e.name), e.name))
+		if err := f.get(&report, naming.MemberNamespace(e.workspace, e.name), e.name); err != nil {
+			return err
+		}
 		if report.Spec.LeavePolicy != "Delete" || report.Spec.HubTerm == nil || report.Spec.HubTerm.Term != 1 {
 			return fmt.Errorf("it is %q, and the term is %+v", report.Spec.LeavePolicy, report.Spec.HubTerm)
 		}
@@ -345,7 +347,9 @@ func TestACarelessAdministratorLosesNoTermOfARunningHub(t *testing.T) {
 		t.Helper()
 		f.eventually(fmt.Sprint("the report has term ", number), func() error {
 			var report clusterv1beta1.InternalMemberCluster
-			f.check(f.get(&report, m.namespaceName(), m.name))
+			if err := f.get(&report, m.namespaceName(), m.name); err != nil {
+				return err
+			}
 			if got := report.Spec.HubTerm; got == nil || got.Term != number || term.Verify(got) != nil {
 				return fmt.Errorf("it is %+v", got)
 			}
@@ -391,7 +395,9 @@ func TestACarelessAdministratorLosesNoTermOfARunningHub(t *testing.T) {
 	}
 	write(func(i *term.Identity) { *i = i.Promote(0) }, "")
 	f.eventually("the promoted hub prepares the Cluster", func() error {
-		f.check(f.get(&ignored, f.workspace, "b"))
+		if err := f.get(&ignored, f.workspace, "b"); err != nil {
+			return err
+		}
 		if ignored.Status.Namespace == "" {
 			return fmt.Errorf("its status is %+v", ignored.Status)
 		}

@@ -124,7 +124,9 @@ func TestTheKubeconfigOfTheHubsOwnClusterIsOnlyItsOwn(t *testing.T) {
 	for _, clientID := range []string{"local", before.Spec.ClientID} {
 		r := local.mustAsk(values, local.signed(local.keyOf("thief"), values, clientID, answerKey(t)))
 		local.eventually("the request is decided", func() error {
-			local.check(local.get(&r, r.Namespace, r.Name))
+			if err := local.get(&r, r.Namespace, r.Name); err != nil {
+				return err
+			}
 			if r.Status.State == "" {
 				return fmt.Errorf("it has no state")
 			}

@@ -80,7 +80,9 @@ func (f fixture) deployedBy(name string, check func(fleet.SourceResources) bool)
 	f.t.Helper()
 	repo := &fleet.GitRepo{}
 	f.eventually("GitRepo "+name+" shows its resources", func() error {
-		f.check(f.get(repo, f.workspace, name))
+		if err := f.get(repo, f.workspace, name); err != nil {
+			return err
+		}
 		if !check(repo.Status.SourceResources) {
 			return fmt.Errorf("it shows %+v", repo.Status.SourceResources)
 		}
@@ -94,7 +96,9 @@ func (f fixture) gitReposOfGroup(name string, ready, desired int) {
 	f.t.Helper()
 	f.eventually(fmt.Sprintf("%d of %d GitRepos are ready", ready, desired), func() error {
 		var group fleet.ClusterGroup
-		f.check(f.Get(context.Background(), client.ObjectKey{Namespace: f.workspace, Name: name}, &group))
+		if err := f.Get(context.Background(), client.ObjectKey{Namespace: f.workspace, Name: name}, &group); err != nil {
+			return err
+		}
 		if is := group.Status; is.ReadyGitRepos != ready || is.DesiredReadyGitRepos != desired {
 			return fmt.Errorf("%d of %d are", is.ReadyGitRepos, is.DesiredReadyGitRepos)
 		}

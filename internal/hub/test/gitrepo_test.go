@@ -75,7 +75,9 @@ func (f fixture) gitRepoSays(name, condition, reason string, parts ...string) *f
 	f.t.Helper()
 	repo := &fleet.GitRepo{}
 	f.eventually(fmt.Sprintf("%s of %s is %s", condition, name, reason), func() error {
-		f.check(f.get(repo, f.workspace, name))
+		if err := f.get(repo, f.workspace, name); err != nil {
+			return err
+		}
 		is := kube.FindCondition(repo.Status.Conditions, condition)
 		if is == nil || is.Reason != reason || slices.ContainsFunc(parts,
 			func(part string) bool { return !strings.Contains(is.Message, part) }) {
@@ -91,7 +93,9 @@ func (f fixture) atCommit(name, commit string) *fleet.GitRepo {
 	f.t.Helper()
 	repo := &fleet.GitRepo{}
 	f.eventually(name+" is at commit "+commit, func() error {
-		f.check(f.get(repo, f.workspace, name))
+		if err := f.get(repo, f.workspace, name); err != nil {
+			return err
+		}
 		if repo.Status.Commit != commit {
 			return fmt.Errorf("the status is %+v", repo.Status)
 		}
@@ -298,7 +302,9 @@ func TestAGitRepoTakesOverItsOwnBundlesAndNoOthers(t *testing.T) {
 		t.Errorf("the other's Bundle was changed: %+v", now.ObjectMeta)
 	}
 	f.eventually("Bundle shop-b is taken over", func() error {
-		f.check(f.get(&now, f.workspace, "shop-b"))
+		if err := f.get(&now, f.workspace, "shop-b"); err != nil {
+			return err
+		}
 		if now.UID != former.UID || len(now.OwnerReferences) != 1 || now.Labels["kept"] != "yes" || now.Labels["app"] != "b" ||
 			now.Spec.Resources[0].Name != "d.yaml" {
 			return fmt.Errorf("%+v", now)

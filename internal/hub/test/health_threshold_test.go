@@ -67,7 +67,9 @@ func TestAWorkspaceSetsTheThresholdsOfTheHealthCheck(t *testing.T) {
 		t.Helper()
 		f.eventually(fmt.Sprintf("the agent is asked for %+v", want), func() error {
 			var report clusterv1beta1.InternalMemberCluster
-			f.check(f.get(&report, cluster.Status.Namespace, cluster.Name))
+			if err := f.get(&report, cluster.Status.Namespace, cluster.Name); err != nil {
+				return err
+			}
 			if got := report.Spec.HealthCheck; (got == nil) != (want == nil) || got != nil && *got != *want {
 				return fmt.Errorf("it is asked for %+v", got)
 			}

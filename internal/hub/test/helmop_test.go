@@ -111,7 +111,9 @@ func (f fixture) helmOpSays(name, condition, reason string, parts ...string) *fl
 	f.t.Helper()
 	op := &fleet.HelmOp{}
 	f.eventually(fmt.Sprintf("%s of %s is %s", condition, name, reason), func() error {
-		f.check(f.get(op, f.workspace, name))
+		if err := f.get(op, f.workspace, name); err != nil {
+			return err
+		}
 		is := kube.FindCondition(op.Status.Conditions, condition)
 		if is == nil || is.Reason != reason || slices.ContainsFunc(parts,
 			func(part string) bool { return !strings.Contains(is.Message, part) }) {
@@ -127,7 +129,9 @@ func (f fixture) atVersion(name, version string) fleet.Bundle {
 	f.t.Helper()
 	op, bundle := &fleet.HelmOp{}, fleet.Bundle{}
 	f.eventually(name+" is at version "+version, func() error {
-		f.check(f.get(op, f.workspace, name))
+		if err := f.get(op, f.workspace, name); err != nil {
+			return err
+		}
 		if op.Status.Version != version {
 			return fmt.Errorf("the status is %+v", op.Status)
 		}
@@ -198,7 +202,9 @@ func TestAHelmOpFollowsTheRangeOfItsVersion(t *testing.T) {
 	f.helmOpSays("web", "Polled", "Polled")
 	var cluster fleet.Cluster
 	f.eventually("the Cluster counts it", func() error {
-		f.check(f.get(&cluster, f.workspace, "c1"))
+		if err := f.get(&cluster, f.workspace, "c1"); err != nil {
+			return err
+		}
 		if cluster.Status.DesiredReadyHelmOps != 1 {
 			return fmt.Errorf("%+v", cluster.Status)
 		}
@@ -213,7 +219,9 @@ func TestAHelmOpFollowsTheRangeOfItsVersion(t *testing.T) {
 	f.change(&bundle, func() { bundle.Spec.Resources = nil })
 	f.eventually("the Bundle is written back", func() error {
 		var now fleet.Bundle
-		f.check(f.get(&now, f.workspace, "web"))
+		if err := f.get(&now, f.workspace, "web"); err != nil {
+			return err
+		}
 		if !strings.Contains(text(now), "v1.1.0") || now.UID != bundle.UID {
 			return fmt.Errorf("%+v", now)
 		}

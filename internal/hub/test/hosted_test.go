@@ -196,7 +196,9 @@ func TestAHostedAgentDeliversChangesItsKubeconfigAndLeaves(t *testing.T) {
 	}
 	f.eventually("the hub leaves the agent to the user", func() error {
 		var cluster fleet.Cluster
-		f.check(f.get(&cluster, f.workspace, name))
+		if err := f.get(&cluster, f.workspace, name); err != nil {
+			return err
+		}
 		if c := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionAgentUpToDate); c == nil || c.Reason != "CannotBeManaged" {
 			return fmt.Errorf("the condition is %+v", c)
 		}
@@ -252,7 +254,9 @@ func (h *hosted) leaves(f fixture, name string) {
 	f.check(h.host.get(&appsv1.Deployment{}, h.hostNamespace, hostedRelease))
 	f.eventually("an Event names the part on the host", func() error {
 		var events eventsv1.EventList
-		f.check(f.List(context.Background(), &events))
+		if err := f.List(context.Background(), &events); err != nil {
+			return err
+		}
 		for _, e := range events.Items {
 			if e.Reason == "AgentStays" && e.Regarding.UID == record.UID && strings.Contains(e.Note, "Its Deployment stays on its host") {
 				return nil

@@ -333,7 +333,9 @@ func (f fixture) token(name, ttl string) (fleet.ClusterRegistrationToken, map[st
 	}
 	f.check(f.Create(context.Background(), &token))
 	testkube.Eventually(f.t, "token "+name+" has its Secret", func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(&token), &token))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(&token), &token); err != nil {
+			return err
+		}
 		if token.Status.SecretName != name {
 			return fmt.Errorf("status is %+v", token.Status)
 		}

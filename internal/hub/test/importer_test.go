@@ -190,7 +190,10 @@ func TestTheSeedsYAMLMakesAMemberAndTheHubNeverDialsInAgain(t *testing.T) {
 	i.runAgent()
 	i.eventually("the agent that was restarted beats", func() error {
 		lease := leaseOf(cluster.Status.Namespace)
-		if i.check(i.get(lease, lease.Namespace, lease.Name)); !lease.Spec.RenewTime.After(restarted) {
+		if err := i.get(lease, lease.Namespace, lease.Name); err != nil {
+			return err
+		}
+		if !lease.Spec.RenewTime.After(restarted) {
 			return fmt.Errorf("its last beat was at %s", lease.Spec.RenewTime)
 		}
 		return nil
@@ -263,7 +266,9 @@ func TestAnAgentIsInstalledAgainWhenItShould(t *testing.T) {
 	})
 	var deployment appsv1.Deployment
 	i.eventually("the Deployment has the toleration", func() error {
-		i.check(i.remoteGet(&deployment, "fleet-agent"))
+		if err := i.remoteGet(&deployment, "fleet-agent"); err != nil {
+			return err
+		}
 		pod := deployment.Spec.Template.Spec
 		if len(pod.Tolerations) != 1 || pod.PriorityClassName != "fleet-agent-priority-class" {
 			return fmt.Errorf("it has %+v and the priority %q", pod.Tolerations, pod.PriorityClassName)
@@ -272,7 +277,9 @@ func TestAnAgentIsInstalledAgainWhenItShould(t *testing.T) {
 	})
 	change(func(c *fleet.Cluster) { c.Spec.AgentTolerations, c.Spec.AgentSchedulingCustomization = nil, nil })
 	i.eventually("the toleration is gone again", func() error {
-		i.check(i.remoteGet(&deployment, "fleet-agent"))
+		if err := i.remoteGet(&deployment, "fleet-agent"); err != nil {
+			return err
+		}
 		if pod := deployment.Spec.Template.Spec; len(pod.Tolerations) != 0 || pod.PriorityClassName != "" {
 			return fmt.Errorf("it has %+v and the priority %q", pod.Tolerations, pod.PriorityClassName)
 		}
@@ -293,7 +300,9 @@ func TestAnAgentIsInstalledAgainWhenItShould(t *testing.T) {
 	i.runAgent()
 	i.eventually("the agent reports from the other namespace", func() error {
 		var cluster fleet.Cluster
-		i.check(i.get(&cluster, i.workspace, "my-cluster"))
+		if err := i.get(&cluster, i.workspace, "my-cluster"); err != nil {
+			return err
+		}
 		if got := cluster.Status.Agent.Namespace; got != i.agentNamespace {
 			return fmt.Errorf("it reports from %q", got)
 		}
@@ -546,7 +555,9 @@ func TestBadInputIsNamed(t *testing.T) {
 			t.Errorf("%s: %q does not say %q", c.name, message, c.says)
 		}
 		i.eventually(c.name+" shows it in the status column", func() error {
-			i.check(i.get(cluster, i.workspace, c.name))
+			if err := i.get(cluster, i.workspace, c.name); err != nil {
+				return err
+			}
 			ready := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionReady)
 			if ready == nil {
 				return errors.New("it has no condition Ready yet")

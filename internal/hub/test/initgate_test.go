@@ -29,7 +29,9 @@ func (f fixture) initialized(name string, status corev1.ConditionStatus, text st
 	f.t.Helper()
 	cluster := &fleet.Cluster{}
 	f.eventually(fmt.Sprintf("Initialized of %s is %s: %s", name, status, text), func() error {
-		f.check(f.get(cluster, f.workspace, name))
+		if err := f.get(cluster, f.workspace, name); err != nil {
+			return err
+		}
 		said := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionInitialized)
 		if said == nil || said.Status != status || !strings.Contains(said.Message, text) {
 			return fmt.Errorf("it is %+v", said)
@@ -63,7 +65,9 @@ func TestANewClusterIsSetUpBeforeAnythingElseIsDelivered(t *testing.T) {
 	f.check(f.Create(context.Background(), cluster))
 	f.initialized("c1", corev1.ConditionFalse, "init gate 1 of 2 waits for Bundle network: it has no deployment on this Cluster")
 	f.eventually("it has a namespace", func() error {
-		f.check(f.get(cluster, f.workspace, "c1"))
+		if err := f.get(cluster, f.workspace, "c1"); err != nil {
+			return err
+		}
 		if cluster.Status.Namespace == "" {
 			return fmt.Errorf("status is %+v", cluster.Status)
 		}

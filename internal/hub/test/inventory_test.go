@@ -67,7 +67,9 @@ func TestBothDoorsHaveAProfileThatFollowsLossReturnAndLeave(t *testing.T) {
 		t.Errorf("of the Cluster: %+v", profile)
 	}
 	f.eventually("it has the version and the properties", func() error {
-		f.check(f.get(&profile, inventoryNamespace, ofCluster))
+		if err := f.get(&profile, inventoryNamespace, ofCluster); err != nil {
+			return err
+		}
 		if !strings.HasPrefix(profile.Status.Version.Kubernetes, "v1.") || len(profile.Status.Properties) != 2 {
 			return fmt.Errorf("its status is %+v", profile.Status)
 		}
@@ -153,7 +155,9 @@ func TestProfileOfAnotherManagerIsNeverTouched(t *testing.T) {
 	m.eventually("the agent answers", func() error { return m.answer(metav1.ConditionTrue, "") })
 	f.eventually("an event says so", func() error {
 		var list eventsv1.EventList
-		f.check(f.List(context.Background(), &list, client.InNamespace(metav1.NamespaceDefault)))
+		if err := f.List(context.Background(), &list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+			return err
+		}
 		for _, e := range list.Items {
 			if e.Reason == "ClusterProfileTaken" && e.Regarding.Name == name &&
 				strings.Contains(e.Note, `belongs to cluster manager "somebody": delete it`) {
@@ -196,7 +200,9 @@ func TestProfileEditedOrDeletedByHandIsHealed(t *testing.T) {
 	}
 	f.eventually("it is edited", func() error {
 		var edited inventory.ClusterProfile
-		f.check(f.get(&edited, inventoryNamespace, m.name))
+		if err := f.get(&edited, inventoryNamespace, m.name); err != nil {
+			return err
+		}
 		edited.Labels, edited.Annotations, edited.Spec.DisplayName = nil, map[string]string{"muster/record-labels": ""}, "somebody else"
 		return f.Update(context.Background(), &edited)
 	})
@@ -204,7 +210,9 @@ func TestProfileEditedOrDeletedByHandIsHealed(t *testing.T) {
 	healed("what was edited")
 	f.eventually("its status is edited", func() error {
 		var edited inventory.ClusterProfile
-		f.check(f.get(&edited, inventoryNamespace, m.name))
+		if err := f.get(&edited, inventoryNamespace, m.name); err != nil {
+			return err
+		}
 		edited.Status = inventory.ClusterProfileStatus{}
 		return f.Status().Update(context.Background(), &edited)
 	})
@@ -233,7 +241,9 @@ func TestProfilesMoveWithTheSettingAndTheClusterSetFollows(t *testing.T) {
 	f.eventually("it is elsewhere", func() error { return f.get(&inventory.ClusterProfile{}, elsewhere, m.name) })
 	f.eventually("an event says which labels are missing", func() error {
 		var list eventsv1.EventList
-		f.check(f.List(context.Background(), &list, client.InNamespace(metav1.NamespaceDefault)))
+		if err := f.List(context.Background(), &list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+			return err
+		}
 		for _, e := range list.Items {
 			if e.Reason == "ClusterSetMissing" && e.Regarding.Name == elsewhere &&
 				strings.Contains(e.Note, "kubectl label namespace "+elsewhere+" multicluster.x-k8s.io/clusterset=default") {
@@ -247,7 +257,9 @@ func TestProfilesMoveWithTheSettingAndTheClusterSetFollows(t *testing.T) {
 	f.profile(m.name, "True MemberClusterJoined", "True AgentHealthy")
 	f.eventually("the namespace says prod", func() error {
 		var namespace corev1.Namespace
-		f.check(f.get(&namespace, "", inventoryNamespace))
+		if err := f.get(&namespace, "", inventoryNamespace); err != nil {
+			return err
+		}
 		if namespace.Labels[inventory.LabelClusterSet] != "prod" {
 			return fmt.Errorf("its labels are %v", namespace.Labels)
 		}
@@ -277,8 +289,12 @@ func TestProfilesAreInFleetSystemTooWhileTheSettingSaysSo(t *testing.T) {
 	f.eventually("it is there too", func() error { return f.get(&inventory.ClusterProfile{}, system, m.name) })
 	f.eventually("both say the same", func() error {
 		var here, there inventory.ClusterProfile
-		f.check(f.get(&here, inventoryNamespace, m.name))
-		f.check(f.get(&there, system, m.name))
+		if err := f.get(&here, inventoryNamespace, m.name); err != nil {
+			return err
+		}
+		if err := f.get(&there, system, m.name); err != nil {
+			return err
+		}
 		if diff := cmp.Diff(here.Status.Conditions, there.Status.Conditions,
 			cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime", "ObservedGeneration")); diff != "" {
 			return errors.New(diff)
@@ -287,7 +303,9 @@ func TestProfilesAreInFleetSystemTooWhileTheSettingSaysSo(t *testing.T) {
 	})
 	f.eventually("an event says what helps", func() error {
 		var list eventsv1.EventList
-		f.check(f.List(context.Background(), &list, client.InNamespace(metav1.NamespaceDefault)))
+		if err := f.List(context.Background(), &list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+			return err
+		}
 		for _, e := range list.Items {
 			if e.Reason == "ClusterProfileTaken" && e.Regarding.Name == other.name && strings.Contains(e.Note, "alsoInFleetSystem") {
 				return nil

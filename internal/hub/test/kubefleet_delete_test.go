@@ -58,7 +58,9 @@ func TestAPlacementOfKubeFleetsHubIsDeletedWithWhatThatHubLeftOfIt(t *testing.T)
 	f.isGone("the Work of an envelope, whose binding is of this placement,", envelope)
 	f.isGone("the binding", binding)
 	f.eventually("the placement says which finalizer keeps it", func() error {
-		f.check(f.Get(ctx, client.ObjectKeyFromObject(crp), crp))
+		if err := f.Get(ctx, client.ObjectKeyFromObject(crp), crp); err != nil {
+			return err
+		}
 		want := "ClusterResourceBinding " + held.GetName() + " has the finalizers kubernetes-fleet.io/unheard-of"
 		if state := view.State(crp); state != view.StateDeleting || !strings.Contains(crp.Status.Message, want) {
 			return fmt.Errorf("it is %s: %s", state, crp.Status.Message)
@@ -78,7 +80,9 @@ func TestAPlacementOfKubeFleetsHubIsDeletedWithWhatThatHubLeftOfIt(t *testing.T)
 	f.patch(held, `{"metadata":{"finalizers":null}}`)
 
 	f.eventually("the placement has the finalizer that is nobody's of both hubs, and says so", func() error {
-		f.check(f.Get(ctx, client.ObjectKeyFromObject(crp), crp))
+		if err := f.Get(ctx, client.ObjectKeyFromObject(crp), crp); err != nil {
+			return err
+		}
 		if !slices.Equal(crp.Finalizers, []string{"example.com/hold"}) || !strings.Contains(crp.Status.Message, "finalizer example.com/hold") {
 			return fmt.Errorf("it has %v and says %q", crp.Finalizers, crp.Status.Message)
 		}

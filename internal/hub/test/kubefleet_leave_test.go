@@ -67,7 +67,10 @@ func TestAMemberThatLeavesWithKubeFleetsAgentIsEmptiedFirst(t *testing.T) {
 	f.check(f.Delete(context.Background(), &record))
 	deleted := func(work *placement.Work) *placement.Work { // the order in which they are deleted is any
 		f.eventually("Work "+work.Name+" is deleted", func() error {
-			if f.check(k.agent.Get(context.Background(), client.ObjectKeyFromObject(work), work)); work.DeletionTimestamp == nil {
+			if err := k.agent.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
+				return err
+			}
+			if work.DeletionTimestamp == nil {
 				return fmt.Errorf("it is not")
 			}
 			return nil
@@ -124,7 +127,9 @@ func TestAMemberWhoseAgentRemovesNothingLeavesWhenTheWaitIsOver(t *testing.T) {
 	}
 	f.eventually("a warning says so", func() error {
 		var all eventsv1.EventList
-		f.check(f.List(context.Background(), &all))
+		if err := f.List(context.Background(), &all); err != nil {
+			return err
+		}
 		for _, e := range all.Items {
 			if e.Regarding.Name == k.name && e.Reason == "ForcedLeave" && e.Type == corev1.EventTypeWarning {
 				return nil
@@ -163,7 +168,10 @@ func TestAMemberIsNotTakenForEmptyWhileWorksAreNotServed(t *testing.T) {
 	}
 	f.cluster.InstallCRDs(t)
 	m.eventually("the agent is asked when Works are served, and has left", func() error {
-		if f.check(f.get(&report, m.namespaceName(), m.name)); report.Spec.State != clusterv1beta1.ClusterStateLeave {
+		if err := f.get(&report, m.namespaceName(), m.name); err != nil {
+			return err
+		}
+		if report.Spec.State != clusterv1beta1.ClusterStateLeave {
 			return fmt.Errorf("the state is %s", report.Spec.State)
 		}
 		return m.answer(metav1.ConditionFalse, "")

@@ -108,7 +108,9 @@ func (f fixture) untilPlaced(o client.Object, status *placement.PlacementStatus,
 	f.t.Helper()
 	all := writtenStages + " Applied=True Available=True"
 	f.eventually("revision "+index+" is available everywhere", func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(o), o))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(o), o); err != nil {
+			return err
+		}
 		picked := pickedOf(*status)
 		if got := stages(status.Conditions); got != all || len(picked) != members {
 			return fmt.Errorf("it is %s on %d members; %s", got, len(picked), status.Message)

@@ -213,7 +213,9 @@ func TestAHubThatTakesOverKubeFleetsKeepsMembersWorksAndDecisions(t *testing.T) 
 	}
 	made := work.UID
 	f.eventually("the Work is Muster's and holds what Muster selects", func() error {
-		f.check(f.get(work, second.namespaceName(), work.Name))
+		if err := f.get(work, second.namespaceName(), work.Name); err != nil {
+			return err
+		}
 		if got := manifests(t, *work); work.Labels[fleet.LabelManaged] != "true" || got["Service web"] == nil ||
 			work.Labels["kubernetes-fleet.io/parent-resource-snapshot-index"] != "4" {
 			return fmt.Errorf("it has %v and %d manifests", work.Labels, len(got))
@@ -221,7 +223,9 @@ func TestAHubThatTakesOverKubeFleetsKeepsMembersWorksAndDecisions(t *testing.T) 
 		return nil
 	})
 	f.eventually("the placement names what is left", func() error {
-		f.check(f.get(crp, "", crp.Name))
+		if err := f.get(crp, "", crp.Name); err != nil {
+			return err
+		}
 		c := meta.FindStatusCondition(crp.Status.Conditions, "LeftoversRemoved")
 		for _, words := range []string{
 			"1 clusterresourcebindings, 1 clusterresourcesnapshots of the placement",
@@ -283,7 +287,10 @@ func (h theirs) departs(crp *placement.ClusterResourcePlacement, work *placement
 	m.remove(other.Name)
 	m.eventually("the agent is asked and has left", func() error {
 		var report clusterv1beta1.InternalMemberCluster
-		if h.check(h.get(&report, m.namespaceName(), m.name)); report.Spec.State != clusterv1beta1.ClusterStateLeave {
+		if err := h.get(&report, m.namespaceName(), m.name); err != nil {
+			return err
+		}
+		if report.Spec.State != clusterv1beta1.ClusterStateLeave {
 			return fmt.Errorf("the state is %s", report.Spec.State)
 		}
 		return m.answer(metav1.ConditionFalse, "")

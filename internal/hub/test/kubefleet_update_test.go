@@ -49,7 +49,9 @@ func pickedOf(status placement.PlacementStatus) []placement.PerClusterStatus {
 func (f fixture) untilStages(crp *placement.ClusterResourcePlacement, want string, members ...string) {
 	f.t.Helper()
 	f.eventually(fmt.Sprintf("conditions are %s on %v", want, members), func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp); err != nil {
+			return err
+		}
 		got := map[string]string{"": stages(crp.Status.Conditions)}
 		wanted := map[string]string{"": want}
 		for _, s := range pickedOf(crp.Status) {

@@ -227,8 +227,12 @@ func (f fixture) allReady(cluster, group string) {
 	f.eventually("Cluster and ClusterGroup are ready", func() error {
 		var c fleet.Cluster
 		var g fleet.ClusterGroup
-		f.check(f.get(&c, f.workspace, cluster))
-		f.check(f.get(&g, f.workspace, group))
+		if err := f.get(&c, f.workspace, cluster); err != nil {
+			return err
+		}
+		if err := f.get(&g, f.workspace, group); err != nil {
+			return err
+		}
 		if c.Status.Display.ReadyBundles != "1/1" || g.Status.Display.ReadyBundles != "1/1" || g.Status.Display.ReadyClusters != "1/1" {
 			return fmt.Errorf("%+v, %+v", c.Status.Display, g.Status.Display)
 		}

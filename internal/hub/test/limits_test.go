@@ -130,7 +130,9 @@ func TestWhatWasTooLargeBeforeThereWereMaximaCanStillBeChanged(t *testing.T) {
 	f.patch(b, `{"metadata":{"labels":{"a":"b"}}}`)
 	f.patch(b, `{"spec":{"paused":true}}`)
 	f.eventually("the hub writes its status", func() error {
-		f.check(f.Get(ctx, client.ObjectKeyFromObject(b), b))
+		if err := f.Get(ctx, client.ObjectKeyFromObject(b), b); err != nil {
+			return err
+		}
 		if b.Status.ObservedGeneration != b.Generation || b.Generation < 2 {
 			return fmt.Errorf("generation %d: %+v", b.Generation, b.Status)
 		}

@@ -140,7 +140,9 @@ func TestACollidingClusterIsNamedWithinItsWorkspaceOnly(t *testing.T) {
 		second.Spec.ClientID = "second"
 		f.check(f.Create(ctx, second))
 		f.eventually("the second says who has the namespace", func() error {
-			f.check(f.Get(ctx, client.ObjectKeyFromObject(second), second))
+			if err := f.Get(ctx, client.ObjectKeyFromObject(second), second); err != nil {
+				return err
+			}
 			ready := kube.FindCondition(second.Status.Conditions, fleet.ConditionReady)
 			if ready == nil || ready.Reason != "NamespaceTaken" || !strings.Contains(ready.Message, c.says) ||
 				strings.Contains(ready.Message, c.not) {

@@ -69,7 +69,9 @@ func annotate(by client.Client, o client.Object, key, value string) error {
 func (f fixture) untilTainted(o client.Object, tainted bool) (since time.Time) {
 	f.t.Helper()
 	f.eventually(fmt.Sprintf("%s is tainted: %t", o.GetName(), tainted), func() (err error) {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(o), o))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(o), o); err != nil {
+			return err
+		}
 		at, is := membership.LostSince(o)
 		if since = at; is != tainted {
 			err = fmt.Errorf("its annotations are %v", o.GetAnnotations())
@@ -83,7 +85,9 @@ func (f fixture) untilTainted(o client.Object, tainted bool) (since time.Time) {
 func (f fixture) untilLostSays(o client.Object, text string) {
 	f.t.Helper()
 	f.eventually(fmt.Sprintf("%s says %q", o.GetName(), text), func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(o), o))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(o), o); err != nil {
+			return err
+		}
 		var status membership.Status
 		switch o := o.(type) {
 		case *fleet.Cluster:
@@ -162,7 +166,9 @@ func TestMembersWithoutHeartbeatsAreTaintedAndThenRemoved(t *testing.T) {
 
 	report := &clusterv1beta1.InternalMemberCluster{}
 	f.eventually("the hub asks the agent to leave, and to remove nothing", func() error {
-		f.check(f.get(report, c.members[0].namespaceName(), edge.Name))
+		if err := f.get(report, c.members[0].namespaceName(), edge.Name); err != nil {
+			return err
+		}
 		if report.Spec.State != clusterv1beta1.ClusterStateLeave || report.Spec.LeavePolicy != clusterv1beta1.LeaveOrphan {
 			return fmt.Errorf("it asks %+v", report.Spec)
 		}

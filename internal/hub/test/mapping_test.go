@@ -62,7 +62,9 @@ func (f fixture) untilMapping(name, reason string, texts ...string) string {
 	message := ""
 	f.eventually("BundleNamespaceMapping "+name+" is "+reason, func() error {
 		var mapping fleet.BundleNamespaceMapping
-		f.check(f.get(&mapping, f.workspace, name))
+		if err := f.get(&mapping, f.workspace, name); err != nil {
+			return err
+		}
 		ready := kube.FindCondition(mapping.Status.Conditions, fleet.ConditionReady)
 		if ready == nil || ready.Reason != reason {
 			return fmt.Errorf("its condition is %+v", ready)
@@ -85,7 +87,9 @@ func (f fixture) observedOn(b *fleet.Bundle, clusters int) {
 	f.change(b, func() { b.Spec.DefaultNamespace += "x" })
 	f.eventually(fmt.Sprintf("Bundle %s is for %d Clusters", b.Name, clusters), func() error {
 		var is fleet.Bundle
-		f.check(f.get(&is, f.workspace, b.Name))
+		if err := f.get(&is, f.workspace, b.Name); err != nil {
+			return err
+		}
 		if is.Status.ObservedGeneration < b.Generation || is.Status.Summary.DesiredReady != clusters {
 			return fmt.Errorf("status is %+v", is.Status)
 		}

@@ -102,7 +102,9 @@ func TestAnUpgradeOfTheAgentOrOfKubernetesIsAnEvent(t *testing.T) {
 	f.check(f.Status().Patch(context.Background(), report,
 		client.RawPatch(types.MergePatchType, []byte(`{"status":{"agentVersion":"v0.0.1","kubernetesVersion":"v1.30.0"}}`))))
 	f.eventually("the Cluster shows it", func() error {
-		f.check(f.get(&cluster, f.workspace, cluster.Name))
+		if err := f.get(&cluster, f.workspace, cluster.Name); err != nil {
+			return err
+		}
 		if is := cluster.Status.Agent; is.Version != "v0.0.1" || is.KubernetesVersion != "v1.30.0" {
 			return fmt.Errorf("it shows %s and %s", is.Version, is.KubernetesVersion)
 		}
@@ -122,12 +124,16 @@ func TestReportOfAClusterEditedByHandIsHealed(t *testing.T) {
 	cluster := f.untilReady(naming.Cluster("edited"), "Ready")
 	var report clusterv1beta1.InternalMemberCluster
 	f.eventually("the spec is edited", func() error {
-		f.check(f.get(&report, cluster.Status.Namespace, cluster.Name))
+		if err := f.get(&report, cluster.Status.Namespace, cluster.Name); err != nil {
+			return err
+		}
 		report.Spec = clusterv1beta1.InternalMemberClusterSpec{State: "Leave", HeartbeatPeriodSeconds: 600}
 		return f.Update(context.Background(), &report)
 	})
 	f.eventually("the spec is healed", func() error {
-		f.check(f.get(&report, cluster.Status.Namespace, cluster.Name))
+		if err := f.get(&report, cluster.Status.Namespace, cluster.Name); err != nil {
+			return err
+		}
 		if report.Spec.State != clusterv1beta1.ClusterStateJoin || report.HeartbeatPeriod() > time.Minute {
 			return fmt.Errorf("it is %+v", report.Spec)
 		}
@@ -151,7 +157,9 @@ func TestTheSpecOfAClusterSetsTheHeartbeatPeriod(t *testing.T) {
 		f.check(set(step.seconds))
 		f.eventually("the agent is asked for the period "+step.seconds, func() error {
 			var report clusterv1beta1.InternalMemberCluster
-			f.check(f.get(&report, cluster.Status.Namespace, cluster.Name))
+			if err := f.get(&report, cluster.Status.Namespace, cluster.Name); err != nil {
+				return err
+			}
 			if report.HeartbeatPeriod() != step.want {
 				return fmt.Errorf("it is %s", report.HeartbeatPeriod())
 			}

@@ -289,7 +289,9 @@ func TestReportEditedByHandIsHealedAndRightsNarrowToTheNativeAgent(t *testing.T)
 		report.Spec = clusterv1beta1.InternalMemberClusterSpec{State: "Bogus", HeartbeatPeriodSeconds: 600}
 	})
 	m.eventually("the report's spec is healed", func() error {
-		m.check(m.get(&report, m.namespaceName(), m.name))
+		if err := m.get(&report, m.namespaceName(), m.name); err != nil {
+			return err
+		}
 		if report.Spec.State != clusterv1beta1.ClusterStateJoin || report.Spec.HeartbeatPeriodSeconds != 60 {
 			return fmt.Errorf("it is %+v", report.Spec)
 		}
@@ -342,7 +344,9 @@ func TestMemberLeavesWhenItsAgentHasAnsweredAndMayJoinAgainUnderItsName(t *testi
 	}
 	var report clusterv1beta1.InternalMemberCluster
 	m.eventually("the agent is asked to leave", func() error {
-		m.check(m.get(&report, m.namespaceName(), m.name))
+		if err := m.get(&report, m.namespaceName(), m.name); err != nil {
+			return err
+		}
 		if report.Spec.State != clusterv1beta1.ClusterStateLeave {
 			return fmt.Errorf("the state is %s", report.Spec.State)
 		}

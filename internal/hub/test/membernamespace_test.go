@@ -73,7 +73,9 @@ func TestAMemberNamespaceOfAnEarlierVersionIsTakenOver(t *testing.T) {
 	for name, uid := range uids {
 		f.eventually("the hub takes over namespace "+name, func() error {
 			var is corev1.Namespace
-			f.check(f.get(&is, "", name))
+			if err := f.get(&is, "", name); err != nil {
+				return err
+			}
 			if is.Annotations[recordUID] != uid || is.DeletionTimestamp != nil {
 				return fmt.Errorf("it has %v", is.Annotations)
 			}

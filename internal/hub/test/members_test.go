@@ -104,7 +104,9 @@ func TestWhatSomebodyElseMadeInAMemberNamespaceIsLeftToHim(t *testing.T) {
 	f.check(f.Delete(context.Background(), &record))
 	f.eventually("the namespace names the finalizer", func() error {
 		var namespace corev1.Namespace
-		f.check(f.get(&namespace, "", m.namespaceName()))
+		if err := f.get(&namespace, "", m.namespaceName()); err != nil {
+			return err
+		}
 		for _, c := range namespace.Status.Conditions {
 			if c.Type == corev1.NamespaceFinalizersRemaining && strings.Contains(c.Message, "example.com/hold") {
 				return nil
@@ -132,7 +134,9 @@ func TestRelabelledWorksHinderNobodyElse(t *testing.T) {
 	f.check(f.Create(context.Background(), other))
 	f.t.Cleanup(func() { f.dispose(other) })
 	f.eventually("the other placement has begun", func() error {
-		f.check(f.get(other, "", other.Name))
+		if err := f.get(other, "", other.Name); err != nil {
+			return err
+		}
 		if len(other.Finalizers) == 0 {
 			return fmt.Errorf("it has no finalizer")
 		}
@@ -146,7 +150,9 @@ func TestRelabelledWorksHinderNobodyElse(t *testing.T) {
 	f.check(f.Delete(context.Background(), other))
 	f.eventually("the other placement is removed", func() error { return gone(f.get(other, "", other.Name)) })
 	f.eventually("the Work is the first one's again", func() error {
-		f.check(f.get(work, m.namespaceName(), work.Name))
+		if err := f.get(work, m.namespaceName(), work.Name); err != nil {
+			return err
+		}
 		if work.Labels[placement.LabelParentCRP] != crp.Name {
 			return fmt.Errorf("it is labelled %v", work.Labels)
 		}
@@ -174,7 +180,9 @@ func TestWorksOfAnEarlierHubAreLabelledWithoutARollOut(t *testing.T) {
 	}
 	f.check(merge(f, work, fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, clusterv1beta1.LabelMemberName)))
 	f.eventually("it is labelled again", func() error {
-		f.check(f.get(work, m.namespaceName(), work.Name))
+		if err := f.get(work, m.namespaceName(), work.Name); err != nil {
+			return err
+		}
 		if work.Labels[clusterv1beta1.LabelMemberName] != m.name {
 			return fmt.Errorf("it is labelled %v", work.Labels)
 		}
@@ -193,7 +201,9 @@ func TestNothingIsPlacedIntoANamespaceThatIsNotTheMembers(t *testing.T) {
 	f.check(merge(f, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: m.namespaceName()}}, `{"metadata":{"ownerReferences":null}}`))
 	crp := f.crp(strings.ReplaceAll(prodOnly, "$SHOP", f.shop()))
 	f.eventually("the placement names the namespace", func() error {
-		f.check(f.get(crp, "", crp.Name))
+		if err := f.get(crp, "", crp.Name); err != nil {
+			return err
+		}
 		if text := fmt.Sprint(crp.Status); !strings.Contains(text,
 			"namespace "+m.namespaceName()+" is missing, is being deleted or was not created for "+m.name) {
 			return fmt.Errorf("it says %s", text)
@@ -378,7 +388,9 @@ func TestAnAgentThatHidesItsVersionKeepsNoWideRights(t *testing.T) {
 	m.until("Healthy", metav1.ConditionTrue, "MemberClusterHealthy")
 	m.eventually("it may not change its own spec", func() error {
 		var report clusterv1beta1.InternalMemberCluster
-		f.check(f.get(&report, m.namespaceName(), m.name))
+		if err := f.get(&report, m.namespaceName(), m.name); err != nil {
+			return err
+		}
 		report.Spec.HeartbeatPeriodSeconds = 600
 		if err := m.agent.Update(context.Background(), &report); !apierrors.IsForbidden(err) {
 			return fmt.Errorf("updating: %v", err)

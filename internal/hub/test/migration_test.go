@@ -56,7 +56,9 @@ func (f fixture) dropped(name string) {
 			return fmt.Errorf("it says %+v", report.Status)
 		}
 		var cluster fleet.Cluster
-		f.check(f.get(&cluster, f.workspace, name))
+		if err := f.get(&cluster, f.workspace, name); err != nil {
+			return err
+		}
 		if cluster.Status.Display.ReadyNodes != "" || kube.FindCondition(cluster.Status.Conditions, fleet.ConditionHubConfigured) != nil {
 			return fmt.Errorf("the Cluster says %+v", cluster.Status)
 		}
@@ -139,7 +141,9 @@ func TestAClusterMigratesFromRancherFleetAndBackByOneUpgradeEach(t *testing.T) {
 	}
 	var again clusterv1beta1.InternalMemberCluster
 	f.eventually("it reports under the same report", func() error {
-		f.check(f.get(&again, naming.MemberNamespace(f.workspace, name), name))
+		if err := f.get(&again, naming.MemberNamespace(f.workspace, name), name); err != nil {
+			return err
+		}
 		if again.Status.AgentVersion == "" || again.UID != report.UID {
 			return fmt.Errorf("report %s, before %s: %+v", again.UID, report.UID, again.Status)
 		}

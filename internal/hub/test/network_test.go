@@ -52,7 +52,9 @@ func (l linked) beats(count int) {
 	seen := map[time.Time]bool{}
 	l.eventually(fmt.Sprintf("%s beats %d times", l.id, count), func() error {
 		var lease coordinationv1.Lease
-		l.check(l.get(&lease, cluster.Status.Namespace, naming.HeartbeatLease))
+		if err := l.get(&lease, cluster.Status.Namespace, naming.HeartbeatLease); err != nil {
+			return err
+		}
 		if seen[lease.Spec.RenewTime.Time] = true; len(seen) <= count {
 			return fmt.Errorf("%d times so far", len(seen)-1)
 		}

@@ -153,7 +153,9 @@ func TestAPlacementSelectsOnlyWhatItsAuthorMayRead(t *testing.T) {
 	}
 	for name, try := range forgeries {
 		f.eventually(name+" changes nothing", func() error {
-			f.check(f.Get(context.Background(), client.ObjectKeyFromObject(rp), rp))
+			if err := f.Get(context.Background(), client.ObjectKeyFromObject(rp), rp); err != nil {
+				return err
+			}
 			return try() // the hub writes, too
 		})
 		author()
@@ -167,7 +169,9 @@ func TestAPlacementSelectsOnlyWhatItsAuthorMayRead(t *testing.T) {
 	f.check(f.Patch(context.Background(), rp, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"revisionHistoryLimit":3}}`))))
 	n.untilHolds(rp, m.namespaceName(), "ConfigMap settings", "Secret password") // it is the admin's now
 	f.eventually("nothing is left out any more", func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(rp), rp))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(rp), rp); err != nil {
+			return err
+		}
 		if c := meta.FindStatusCondition(rp.Status.Conditions, "ResourcePlacementResourceSelected"); c != nil {
 			return fmt.Errorf("it says %s", c.Message)
 		}

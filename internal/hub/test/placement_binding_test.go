@@ -131,7 +131,9 @@ policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecu
 	f.check(f.Create(ctx, rp))
 	var bound placement.ResourceBindingList
 	f.eventually("it has a binding", func() error {
-		f.check(f.List(ctx, &bound, client.InNamespace(shop)))
+		if err := f.List(ctx, &bound, client.InNamespace(shop)); err != nil {
+			return err
+		}
 		if len(bound.Items) != 1 || stages(bound.Items[0].Status.Conditions) != boundWell {
 			return fmt.Errorf("they are %+v", bound.Items)
 		}
@@ -150,7 +152,9 @@ policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecu
 	f.denied("to change its status", func() error { return writeStatus(tenant, b, `{"conditions":[]}`) })
 	f.check(f.Delete(ctx, rp))
 	f.eventually("it goes with its placement", func() error {
-		f.check(f.List(ctx, &bound, client.InNamespace(shop)))
+		if err := f.List(ctx, &bound, client.InNamespace(shop)); err != nil {
+			return err
+		}
 		if len(bound.Items) > 0 {
 			return fmt.Errorf("there are %d", len(bound.Items))
 		}

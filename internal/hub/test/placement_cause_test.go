@@ -86,7 +86,9 @@ func TestWhatTheHubCannotReadStaysOnMembers(t *testing.T) {
 	}
 	f.eventually("the Work holds all", holds("Widget data", "ConfigMap settings", "Service web"))
 	f.eventually("the status lists it", func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp); err != nil {
+			return err
+		}
 		if len(crp.Status.SelectedResources) < 4 {
 			return fmt.Errorf("it lists %v", crp.Status.SelectedResources)
 		}

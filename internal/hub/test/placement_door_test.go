@@ -80,7 +80,9 @@ func TestAResourcePlacementPlacesOfItsOwnNamespaceOnly(t *testing.T) {
 	}
 	m.apply(name, "")
 	f.eventually("it is available", func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(rp), rp))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(rp), rp); err != nil {
+			return err
+		}
 		if !meta.IsStatusConditionTrue(rp.Status.Conditions, "ResourcePlacementAvailable") {
 			return fmt.Errorf("it says %q", rp.Status.Message)
 		}
@@ -133,7 +135,9 @@ func TestAClusterIsPickedByItsLabelsAndKeepsWhatItHasWhenItsWorkspaceWithdraws(t
 	opt := func(in bool) {
 		f.eventually("the workspace says whether it opts in", func() error {
 			var workspace corev1.Namespace
-			f.check(f.get(&workspace, "", f.workspace))
+			if err := f.get(&workspace, "", f.workspace); err != nil {
+				return err
+			}
 			delete(workspace.Labels, "muster/placement")
 			if in {
 				metav1.SetMetaDataLabel(&workspace.ObjectMeta, "muster/placement", "true")
@@ -149,7 +153,9 @@ func TestAClusterIsPickedByItsLabelsAndKeepsWhatItHasWhenItsWorkspaceWithdraws(t
 	f.untilSays(crp, "Scheduled", metav1.ConditionTrue, "no member qualifies")
 	f.eventually("the Cluster is labelled", func() error {
 		var record fleet.Cluster
-		f.check(f.get(&record, f.workspace, cluster))
+		if err := f.get(&record, f.workspace, cluster); err != nil {
+			return err
+		}
 		metav1.SetMetaDataLabel(&record.ObjectMeta, "env", "prod")
 		metav1.SetMetaDataLabel(&record.ObjectMeta, "test", f.workspace)
 		return f.Update(context.Background(), &record)
@@ -166,7 +172,9 @@ func TestAClusterIsPickedByItsLabelsAndKeepsWhatItHasWhenItsWorkspaceWithdraws(t
 		"member namespace "+naming.MemberNamespace(f.workspace, cluster))
 	f.check(f.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "later"}}))
 	f.eventually("the placement counts the change", func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp); err != nil {
+			return err
+		}
 		if crp.Status.ObservedResourceIndex != "1" {
 			return fmt.Errorf("the index is %s", crp.Status.ObservedResourceIndex)
 		}

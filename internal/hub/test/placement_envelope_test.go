@@ -41,7 +41,9 @@ func (f fixture) envelope(namespace, name, data string) client.Object {
 func (f fixture) failing(m *registered, o client.Object, status *placement.PlacementStatus, count int) (entry placement.PerClusterStatus) {
 	f.t.Helper()
 	f.eventually(fmt.Sprintf("the status shows %d failed resources of %s", count, m.name), func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(o), o))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(o), o); err != nil {
+			return err
+		}
 		for _, s := range status.PlacementStatuses {
 			if s.ClusterName == m.name && len(s.FailedPlacements) == count {
 				entry = s
@@ -222,7 +224,9 @@ policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, jsonPatch
 	f.untilSetting(crp, map[*registered]string{m: "2"}, "data", "a")
 	for _, definition := range []string{"resourceenvelopes.placement.kubernetes-fleet.io", "resourceoverrides.placement.kubernetes-fleet.io"} {
 		f.eventually("the placement says that it is well", func() error {
-			f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
+			if err := f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp); err != nil {
+				return err
+			}
 			wrapped := slices.ContainsFunc(crp.Status.SelectedResources, func(r placement.ResourceIdentifier) bool {
 				return r.Kind == "ResourceEnvelope"
 			})
@@ -234,7 +238,9 @@ policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, jsonPatch
 		})
 		f.undefine(definition)
 		f.eventually("the placement names the definition "+definition, func() error {
-			f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
+			if err := f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp); err != nil {
+				return err
+			}
 			if !strings.Contains(crp.Status.Message, definition) {
 				return fmt.Errorf("it says %q", crp.Status.Message)
 			}

@@ -27,7 +27,9 @@ func (f fixture) evict(crp string, m *registered) (valid, executed *metav1.Condi
 	f.check(f.Create(context.Background(), e))
 	f.t.Cleanup(func() { _ = f.Delete(context.Background(), e) })
 	f.eventually("the eviction is decided about", func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(e), e))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(e), e); err != nil {
+			return err
+		}
 		valid, executed = meta.FindStatusCondition(e.Status.Conditions, "Valid"), meta.FindStatusCondition(e.Status.Conditions, "Executed")
 		if valid == nil || valid.Status == metav1.ConditionTrue && executed == nil {
 			return fmt.Errorf("it says %+v", e.Status.Conditions)

@@ -74,7 +74,9 @@ func TestTheAPIServerRefusesWhatCannotBeMeant(t *testing.T) {
 			f.check(f.Create(context.Background(), crp))
 			f.t.Cleanup(func() { f.dispose(crp) })
 			f.eventually("the hub has added its finalizer", func() error {
-				f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
+				if err := f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp); err != nil {
+					return err
+				}
 				read(c.spec)
 				if err = f.Update(context.Background(), crp); apierrors.IsConflict(err) {
 					return err
@@ -173,7 +175,9 @@ func TestAPlacementThatCannotBeSaysWhy(t *testing.T) {
 			"spec.strategy.reportBackStrategy: no status is copied back"},
 	} {
 		f.eventually(c.name+" is asked for", func() error {
-			f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
+			if err := f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp); err != nil {
+				return err
+			}
 			policy := crp.Spec.Policy
 			crp.Spec = placement.PlacementSpec{}
 			f.check(yaml.UnmarshalStrict([]byte(strings.ReplaceAll(c.change, "$TEST", f.workspace)), &crp.Spec))

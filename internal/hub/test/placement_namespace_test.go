@@ -61,7 +61,9 @@ func (f fixture) rp(namespace string) *placement.ResourcePlacement {
 func (f fixture) untilRP(rp *placement.ResourcePlacement, kind string, status metav1.ConditionStatus, words string) {
 	f.t.Helper()
 	f.eventually(fmt.Sprintf("%s of the ResourcePlacement is %s and says %q", kind, status, words), func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(rp), rp))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(rp), rp); err != nil {
+			return err
+		}
 		c := meta.FindStatusCondition(rp.Status.Conditions, "ResourcePlacement"+kind)
 		if c == nil || c.Status != status || !strings.Contains(c.Message, words) {
 			return fmt.Errorf("it is %+v", c)
@@ -123,7 +125,9 @@ func TestWhatANamespaceBringsIsAsItsScopeSays(t *testing.T) {
 				}
 			}
 			if slices.Sort(got); !slices.Equal(got, want) {
-				f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
+				if err := f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp); err != nil {
+					return err
+				}
 				return fmt.Errorf("it holds %v; it says %q", got, crp.Status.Message)
 			}
 			return nil
@@ -156,7 +160,9 @@ func TestACRPBringsTheNamespaceAndAnRPWhatIsInIt(t *testing.T) {
 	e := f.elsewhere("coupled")
 	f.eventually("the Cluster is labelled", func() error {
 		var record fleet.Cluster
-		f.check(f.get(&record, f.workspace, e.name))
+		if err := f.get(&record, f.workspace, e.name); err != nil {
+			return err
+		}
 		metav1.SetMetaDataLabel(&record.ObjectMeta, "env", "prod")
 		metav1.SetMetaDataLabel(&record.ObjectMeta, "test", f.workspace)
 		metav1.SetMetaDataAnnotation(&record.ObjectMeta, "muster/placement-from", "*")

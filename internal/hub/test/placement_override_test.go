@@ -57,7 +57,9 @@ func (f fixture) untilSetting(crp *placement.ClusterResourcePlacement, want map[
 	f.eventually(fmt.Sprintf("the members have %v", want), func() error {
 		for m, value := range want {
 			if got := f.setting(crp, m, field...); got != value {
-				f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
+				if err := f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp); err != nil {
+					return err
+				}
 				return fmt.Errorf("%s has %q, want %q; it says %q", m.name, got, value, crp.Status.Message)
 			}
 		}
@@ -259,7 +261,9 @@ policy: {overrideRules: [{overrideType: Delete}]}
 	wrong := f.override(shop, "wrong", strings.ReplaceAll(spec, "$NAME", "no-such"))
 	f.eventually("an Event of the override says so", func() error {
 		var list eventsv1.EventList
-		f.check(f.List(context.Background(), &list, client.InNamespace(shop)))
+		if err := f.List(context.Background(), &list, client.InNamespace(shop)); err != nil {
+			return err
+		}
 		for _, e := range list.Items {
 			says := strings.Contains(e.Note, "names no-such, which does not exist")
 			if e.Reason == "PlacementNotFound" && e.Regarding.UID == wrong.GetUID() && says {

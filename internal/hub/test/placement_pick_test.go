@@ -74,7 +74,9 @@ func TestAMemberThatLeavesKeepsItsPlaceUntilItHasLeft(t *testing.T) {
 	record := first.record()
 	f.check(f.Delete(context.Background(), &record))
 	f.eventually("the status says that it leaves", func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp); err != nil {
+			return err
+		}
 		for _, s := range crp.Status.PlacementStatuses {
 			if s.ClusterName == first.name && s.Conditions[0].Status == metav1.ConditionTrue &&
 				strings.Contains(s.Conditions[0].Message, "the member is leaving the fleet") {
@@ -122,7 +124,9 @@ policy:
 	f.untilOn(crp, members...)
 	nodes(small, "1") // what is placed stays
 	f.eventually("the status says why it stays", func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp); err != nil {
+			return err
+		}
 		for _, s := range crp.Status.PlacementStatuses {
 			if s.ClusterName == small.name && s.Conditions[0].Status == metav1.ConditionTrue &&
 				strings.Contains(s.Conditions[0].Message, "node-count is 1, not Ge 5") {

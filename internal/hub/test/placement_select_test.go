@@ -99,7 +99,9 @@ func TestSelectedResourcesAreListedInTheOrderInWhichTheyAreApplied(t *testing.T)
 	crp := f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop))
 	want := []string{"Namespace " + shop, "Secret password", "ConfigMap a", "ConfigMap settings", "Role a", "Service web", "Deployment a"}
 	f.eventually("they are listed", func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp); err != nil {
+			return err
+		}
 		var got []string
 		for _, r := range crp.Status.SelectedResources {
 			got = append(got, r.Kind+" "+r.Name)
@@ -159,7 +161,9 @@ func TestWhatControllersOfTheHubMakeIsNotPlaced(t *testing.T) {
 		"Service outside", "Service web",
 		"StatefulSet db", "EndpointSlice outside-mine", "Endpoints outside"}
 	f.eventually("only what somebody wrote is selected", func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp); err != nil {
+			return err
+		}
 		var got []string
 		for _, r := range crp.Status.SelectedResources {
 			got = append(got, r.Kind+" "+r.Name)
@@ -218,7 +222,9 @@ func TestAKindThatComesLaterIsSelectedWithoutAnEdit(t *testing.T) {
 					return nil
 				}
 			}
-			f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
+			if err := f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp); err != nil {
+				return err
+			}
 			return fmt.Errorf("it says %q", crp.Status.Message)
 		})
 	}
@@ -238,7 +244,9 @@ func TestANamespaceThatIsNotThereYetIsPlacedWhenItComes(t *testing.T) {
 	shop := "shop-of-" + f.workspace
 	crp := f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop))
 	f.eventually("the placement says what the hub does not have", func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp); err != nil {
+			return err
+		}
 		c := meta.FindStatusCondition(crp.Status.Conditions, "ClusterResourcePlacementScheduled")
 		if c == nil || !strings.Contains(c.Message, "the hub has no Namespace "+shop) {
 			return fmt.Errorf("it is %+v", c)

@@ -53,7 +53,9 @@ strategy: {type: External}`)
 func (r *stagedRig) untilVersions(want ...string) {
 	r.t.Helper()
 	r.eventually(fmt.Sprintf("the versions %v are kept", want), func() error {
-		r.check(r.Get(context.Background(), client.ObjectKeyFromObject(r.crp), r.crp))
+		if err := r.Get(context.Background(), client.ObjectKeyFromObject(r.crp), r.crp); err != nil {
+			return err
+		}
 		if !slices.Equal(r.crp.Status.ResourceIndexes, want) {
 			return fmt.Errorf("they are %v; it says %q", r.crp.Status.ResourceIndexes, r.crp.Status.Message)
 		}
@@ -455,7 +457,9 @@ strategy: {type: External}`), &rp.Spec))
 	}
 	versions := func(want ...string) {
 		f.eventually(fmt.Sprintf("the versions %v are kept", want), func() error {
-			f.check(f.Get(ctx, client.ObjectKeyFromObject(rp), rp))
+			if err := f.Get(ctx, client.ObjectKeyFromObject(rp), rp); err != nil {
+				return err
+			}
 			if !slices.Equal(rp.Status.ResourceIndexes, want) {
 				return fmt.Errorf("they are %v; it says %q", rp.Status.ResourceIndexes, rp.Status.Message)
 			}

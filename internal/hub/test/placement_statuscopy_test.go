@@ -20,7 +20,9 @@ func (f fixture) untilCopied(crp *placement.ClusterResourcePlacement, namespace 
 	f.t.Helper()
 	copied := &placement.ClusterResourcePlacementStatus{}
 	f.eventually("namespace "+namespace+" has the status of "+crp.Name, func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp); err != nil {
+			return err
+		}
 		if err := f.get(copied, namespace, crp.Name); err != nil {
 			return err
 		}
@@ -63,7 +65,9 @@ func TestACopyOfTheStatusIsInTheNamespaceThatAPlacementSelects(t *testing.T) {
 	})
 	f.patch(crp, `{"spec":{"statusReportingScope":"ClusterScopeOnly"}}`)
 	f.eventually("the copy is gone", func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp); err != nil {
+			return err
+		}
 		if err := f.get(copied, shop, crp.Name); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("reading it: %v", err)
 		}

@@ -98,7 +98,9 @@ func (f fixture) untilOn(crp *placement.ClusterResourcePlacement, members ...*re
 			got = append(got, work.Namespace+"/"+work.Name)
 		}
 		if !slices.Equal(got, want) {
-			f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
+			if err := f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp); err != nil {
+				return err
+			}
 			return fmt.Errorf("they are %v, want %v; it says %q", got, want, crp.Status.Message)
 		}
 		return nil
@@ -110,7 +112,9 @@ func (f fixture) untilOn(crp *placement.ClusterResourcePlacement, members ...*re
 func (f fixture) untilSays(crp *placement.ClusterResourcePlacement, kind string, status metav1.ConditionStatus, words string) {
 	f.t.Helper()
 	f.eventually(fmt.Sprintf("%s is %s and says %q", kind, status, words), func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp); err != nil {
+			return err
+		}
 		if kind != placement.ConditionSupported {
 			kind = "ClusterResourcePlacement" + strings.TrimPrefix(kind, "ClusterResourcePlacement")
 		}
@@ -292,7 +296,9 @@ func TestALabelBringsANamespaceToAMemberAndItsChangesFollow(t *testing.T) {
 	m1.label("env=")
 	f.untilSays(crp, "Scheduled", metav1.ConditionTrue, "2 members picked")
 	f.eventually("the status says why it stays", func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp); err != nil {
+			return err
+		}
 		for _, o := range crp.Status.Obstacles {
 			if o.ClusterName == m1.name && o.Reason == "Kept" {
 				return nil
@@ -313,7 +319,9 @@ func TestADeletedPlacementGoesWhenItsMembersHaveRemovedIt(t *testing.T) {
 	f.untilSays(crp, "Available", metav1.ConditionTrue, "")
 	f.check(f.Delete(context.Background(), crp))
 	f.eventually("it says whom it waits for", func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp); err != nil {
+			return err
+		}
 		if !strings.Contains(crp.Status.Message, "waiting for the agents of 1 members ("+m.name+")") {
 			return fmt.Errorf("it says %q", crp.Status.Message)
 		}

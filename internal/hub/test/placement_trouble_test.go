@@ -71,7 +71,9 @@ func TestAPlacementNamesTheFinalizerThatKeepsItFromBeingRemoved(t *testing.T) {
 	m.hold(shop, `["example.com/hold"]`)
 	f.check(f.Delete(context.Background(), crp))
 	f.eventually("it says what blocks", func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp); err != nil {
+			return err
+		}
 		if want := fmt.Sprintf("ConfigMap %s/settings waits for finalizer example.com/hold", shop); !strings.Contains(crp.Status.Message, want) {
 			return fmt.Errorf("it says %q, want it to name %q", crp.Status.Message, want)
 		}

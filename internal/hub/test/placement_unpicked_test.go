@@ -38,7 +38,9 @@ func (r *registered) unhealthy() {
 func (f fixture) untilNotPicked(crp *placement.ClusterResourcePlacement, want map[string]*registered) {
 	f.t.Helper()
 	f.eventually("the placement says why members are not picked", func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp); err != nil {
+			return err
+		}
 		reasons := map[string]string{}
 		for _, o := range crp.Status.Obstacles {
 			reasons[o.ClusterName] = o.Reason

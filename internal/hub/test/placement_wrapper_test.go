@@ -117,7 +117,9 @@ func TestAnEnvelopeWhoseAuthorLosesTheRightTakesNothingAway(t *testing.T) {
 	f.check(f.Update(context.Background(), n.may))
 	f.restartHub()
 	f.eventually("nothing is left out any more", func() error {
-		f.check(f.get(crp, "", crp.Name))
+		if err := f.get(crp, "", crp.Name); err != nil {
+			return err
+		}
 		if c := meta.FindStatusCondition(crp.Status.Conditions, "ClusterResourcePlacementResourceSelected"); c != nil {
 			return fmt.Errorf("it says %s", c.Message)
 		}

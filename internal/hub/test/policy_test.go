@@ -31,7 +31,9 @@ func (f fixture) policy(name, text string) *unstructured.Unstructured {
 	f.check(f.Create(context.Background(), p))
 	f.eventually("the hub knows Policy "+name, func() error {
 		var is fleet.Policy
-		f.check(f.get(&is, f.workspace, name))
+		if err := f.get(&is, f.workspace, name); err != nil {
+			return err
+		}
 		if kube.FindCondition(is.Status.Conditions, fleet.ConditionReady) == nil {
 			return fmt.Errorf("its status is %+v", is.Status)
 		}
@@ -150,7 +152,9 @@ func TestAPolicySaysWhatOfItHasNoEffect(t *testing.T) {
 		t.Helper()
 		f.eventually(p.GetName()+" says "+text, func() error {
 			var is fleet.Policy
-			f.check(f.get(&is, f.workspace, p.GetName()))
+			if err := f.get(&is, f.workspace, p.GetName()); err != nil {
+				return err
+			}
 			if c := kube.FindCondition(is.Status.Conditions, condition); c == nil || c.Status != status || !strings.Contains(c.Message, text) {
 				return fmt.Errorf("its conditions are %+v", is.Status.Conditions)
 			}

@@ -100,7 +100,9 @@ func TestWhatIsProtectedIsNotDeleted(t *testing.T) {
 	f.patch(workspace, `{"metadata":{"annotations":{"muster/delete-with-members":"true"}}}`)
 	f.check(f.Delete(ctx, workspace))
 	f.eventually("the namespace names the protected member", func() error {
-		f.check(f.Get(ctx, client.ObjectKeyFromObject(workspace), workspace))
+		if err := f.Get(ctx, client.ObjectKeyFromObject(workspace), workspace); err != nil {
+			return err
+		}
 		for _, c := range workspace.Status.Conditions {
 			if c.Type == corev1.NamespaceDeletionContentFailure && strings.Contains(c.Message, "inside is protected") {
 				return nil

@@ -39,7 +39,9 @@ func quarantine(by client.Client, member client.Object, value string) error {
 func (f fixture) untilQuarantined(member client.Object, reason string) (message string) {
 	f.t.Helper()
 	f.eventually(fmt.Sprintf("%s is %q", member.GetName(), reason), func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(member), member))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(member), member); err != nil {
+			return err
+		}
 		shown, said, since := membership.QuarantineShown(member)
 		if message = said; shown != reason || (reason == "") != since.IsZero() {
 			return fmt.Errorf("it is %q since %s: %s", shown, since, said)
@@ -165,7 +167,9 @@ func (f fixture) untilAudited(namespace, name string, reasons ...muster.AuditRea
 	f.t.Helper()
 	f.eventually("the audit has the quarantine", func() error {
 		var list muster.AuditEntryList
-		f.check(f.List(context.Background(), &list, client.InNamespace(namespace), client.MatchingFields{"spec.object.name": name}))
+		if err := f.List(context.Background(), &list, client.InNamespace(namespace), client.MatchingFields{"spec.object.name": name}); err != nil {
+			return err
+		}
 		var found []muster.AuditReason
 		for _, e := range list.Items {
 			if slices.Contains(reasons, e.Spec.Reason) {
@@ -204,7 +208,9 @@ func TestAQuarantinedMemberClusterKeepsItsWorks(t *testing.T) {
 	f.untilSays(crp, "Scheduled", metav1.ConditionFalse, "")
 	f.check(f.Delete(context.Background(), crp))
 	f.eventually("the placement waits for the end", func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp); err != nil {
+			return err
+		}
 		if !strings.Contains(crp.Status.Message, "muster quarantine "+m.name+" --undo") {
 			return errors.New(crp.Status.Message)
 		}

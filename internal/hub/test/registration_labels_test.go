@@ -212,7 +212,9 @@ func TestATokenOfAnEarlierHubMayNameItself(t *testing.T) {
 	whole := role.Rules
 	f.change(&role, func() { role.Rules = role.Rules[:1] })
 	f.eventually("the Role is whole again", func() error {
-		f.check(f.get(&role, role.Namespace, role.Name))
+		if err := f.get(&role, role.Namespace, role.Name); err != nil {
+			return err
+		}
 		if diff := cmp.Diff(whole, role.Rules); diff != "" {
 			return fmt.Errorf("it is not (-want +got):\n%s", diff)
 		}

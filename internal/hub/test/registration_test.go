@@ -45,7 +45,9 @@ func TestNewClusterJoinsWithItsLabels(t *testing.T) {
 		return nil
 	})
 	f.eventually("the report is shown", func() error {
-		f.check(f.get(&cluster, f.workspace, cluster.Name))
+		if err := f.get(&cluster, f.workspace, cluster.Name); err != nil {
+			return err
+		}
 		if cluster.Status.Display.ReadyNodes != "0/0" || cluster.Status.Agent.Namespace != m.agentNamespace {
 			return fmt.Errorf("display is %+v, agent %+v", cluster.Status.Display, cluster.Status.Agent)
 		}
@@ -122,7 +124,9 @@ func TestOneTokenRegistersSeveralClustersAndCountsThem(t *testing.T) {
 		f.untilState(&r, fleet.RegistrationGranted, "Granted")
 	}
 	f.eventually("the token counts 3", func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(&token), &token))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(&token), &token); err != nil {
+			return err
+		}
 		if token.Status.Registrations != 3 {
 			return fmt.Errorf("it counts %d", token.Status.Registrations)
 		}
@@ -164,7 +168,10 @@ func TestAnswerIsReadableByItsTokenOnlyAndOnlyUntilTheAgentHasProvedItself(t *te
 		return nil
 	})
 	f.eventually("the answer itself is gone", func() error {
-		if f.check(f.Get(context.Background(), client.ObjectKeyFromObject(&r), &r)); len(r.Status.Answer) > 0 {
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(&r), &r); err != nil {
+			return err
+		}
+		if len(r.Status.Answer) > 0 {
 			return fmt.Errorf("it has %d bytes", len(r.Status.Answer))
 		}
 		return nil

@@ -122,7 +122,9 @@ func TestAnAgentKilledAtAnyWriteOfAMoveEndsInTheNewWorkspace(t *testing.T) {
 			f.saysReady(cluster, "AgentLeft", "registered as "+g.workspace)
 			g.eventually("the agent has forgotten the membership before", func() error {
 				var secret corev1.Secret
-				f.check(m.get(&secret, m.agentNamespace, naming.AgentSecret))
+				if err := m.get(&secret, m.agentNamespace, naming.AgentSecret); err != nil {
+					return err
+				}
 				if len(secret.Data["former"]) > 0 {
 					return errors.New("its credential is stored")
 				}

@@ -54,7 +54,9 @@ func TestARealAgentOfACrowdedMemberStaysWithinWhatTheHubTakes(t *testing.T) {
 	since := m.until("Healthy", metav1.ConditionTrue, "MemberClusterHealthy").LastTransitionTime
 	var report clusterv1beta1.InternalMemberCluster
 	m.eventually("the report is there, in part", func() error {
-		f.check(f.get(&report, m.namespaceName(), m.name))
+		if err := f.get(&report, m.namespaceName(), m.name); err != nil {
+			return err
+		}
 		s := report.Status
 		collected := meta.FindStatusCondition(s.Conditions, clusterv1beta1.ConditionNamespacesCollected)
 		if len(s.Namespaces) != 200 || collected == nil || collected.Status != metav1.ConditionFalse ||

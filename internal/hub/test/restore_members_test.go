@@ -91,7 +91,9 @@ func TestMembersThatJoinedLeftAndGotBundlesSinceTheSnapshotLoseNothing(t *testin
 	})
 	stays.eventually("the report names the release that the hub does not know", func() error {
 		var report clusterv1beta1.InternalMemberCluster
-		f.check(f.get(&report, naming.MemberNamespace(stays.workspace, stays.name), stays.name))
+		if err := f.get(&report, naming.MemberNamespace(stays.workspace, stays.name), stays.name); err != nil {
+			return err
+		}
 		if own := clusterv1beta1.FindAgent(report.Status.AgentStatus, clusterv1beta1.MemberAgent); own == nil ||
 			!strings.Contains(fmt.Sprint(own.Conditions), "HubRestored") {
 			return fmt.Errorf("it says %+v", own)

@@ -83,7 +83,9 @@ func TestAMemberWhoseCredentialIsNewerThanARestoredHubKnowsStays(t *testing.T) {
 		t.Helper()
 		f.eventually(fmt.Sprintf("credential %d is in use", sequence), func() error {
 			var cluster fleet.Cluster
-			f.check(f.get(&cluster, f.workspace, name))
+			if err := f.get(&cluster, f.workspace, name); err != nil {
+				return err
+			}
 			if cloned := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionCloned); cloned != nil {
 				t.Fatalf("it is called a copy: %s", cloned.Message)
 			}

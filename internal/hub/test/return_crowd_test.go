@@ -138,7 +138,9 @@ func TestARevokedMemberThatFloodsKeepsNoOtherFromComingBack(t *testing.T) {
 	flood(0, 150)
 	f.eventually("the flood is refused", func() error {
 		var list fleet.ClusterRegistrationList
-		f.check(f.List(context.Background(), &list, client.InNamespace(f.workspace)))
+		if err := f.List(context.Background(), &list, client.InNamespace(f.workspace)); err != nil {
+			return err
+		}
 		for _, r := range list.Items {
 			if r.Spec.AnswerKey == nil && r.Status.Reason == "" {
 				return fmt.Errorf("%s is not read yet", r.Name)

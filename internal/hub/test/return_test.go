@@ -192,7 +192,9 @@ func TestEntriesOfOtherAgentsSurviveTheReport(t *testing.T) {
 	m.untilState(agent.Joined, "joined as")
 	r.eventually("Muster's agent has taken its entry back, and left the other's alone", func() error {
 		var report clusterv1beta1.InternalMemberCluster
-		r.check(r.get(&report, r.namespaceName(), r.name))
+		if err := r.get(&report, r.namespaceName(), r.name); err != nil {
+			return err
+		}
 		if report.Status.AgentVersion == "" || len(report.Status.AgentStatus) != 2 {
 			return fmt.Errorf("version %q, agents %v", report.Status.AgentVersion, agents(report.Status.AgentStatus))
 		}

@@ -134,7 +134,9 @@ func (f fixture) untilEpoch(name, epoch string) {
 	f.t.Helper()
 	f.eventually("the epoch of "+name+" is "+epoch, func() error {
 		var cluster fleet.Cluster
-		f.check(f.get(&cluster, f.workspace, name))
+		if err := f.get(&cluster, f.workspace, name); err != nil {
+			return err
+		}
 		if is := cluster.Annotations[clusterv1beta1.AnnotationMemberEpoch]; is != epoch {
 			return fmt.Errorf("it is %q", is)
 		}

@@ -151,7 +151,9 @@ func TestARevokedImportIsLeftAloneUntilThatIsTakenBack(t *testing.T) {
 	}
 	i.eventually("the import is done, which the agent may have been faster to use than the hub to say", func() error {
 		var cluster fleet.Cluster
-		i.check(i.get(&cluster, i.workspace, "my-cluster"))
+		if err := i.get(&cluster, i.workspace, "my-cluster"); err != nil {
+			return err
+		}
 		status := cluster.Status
 		if imported := kube.FindCondition(status.Conditions, fleet.ConditionImported); imported == nil ||
 			imported.Status != corev1.ConditionTrue || *status.AgentDeployedGeneration != 7 {

@@ -29,7 +29,9 @@ func TestRevokingWithdrawsWhatIsInFlight(t *testing.T) {
 	_, values := f.token("new-token", "")
 	sealed := f.granted(values, "native", nil)
 	f.eventually("it has an answer", func() error {
-		f.check(f.get(&sealed, f.workspace, sealed.Name))
+		if err := f.get(&sealed, f.workspace, sealed.Name); err != nil {
+			return err
+		}
 		if len(sealed.Status.Answer) == 0 {
 			return fmt.Errorf("it has none")
 		}
@@ -174,7 +176,9 @@ func TestARevokedClusterKeepsWhatWasDeliveredAndTakesItUpAgain(t *testing.T) {
 	after := naming.LongMemberNamespaceAt(1, f.workspace, e.name)
 	f.eventually("the Work is applied again", func() error {
 		var works placement.WorkList
-		f.check(f.List(context.Background(), &works, client.InNamespace(after)))
+		if err := f.List(context.Background(), &works, client.InNamespace(after)); err != nil {
+			return err
+		}
 		if len(works.Items) != 1 || !meta.IsStatusConditionTrue(works.Items[0].Status.Conditions, placement.ConditionApplied) {
 			return fmt.Errorf("there are %+v", works.Items)
 		}

@@ -157,7 +157,9 @@ func TestARevokedMemberSeesNothingMore(t *testing.T) {
 	f.untilState(&again, fleet.RegistrationGranted, "Granted")
 	var now fleet.Cluster
 	f.eventually("all is delivered into another namespace", func() error {
-		f.check(f.get(&now, f.workspace, name))
+		if err := f.get(&now, f.workspace, name); err != nil {
+			return err
+		}
 		if now.Status.Namespace == "" || now.Status.Namespace == before {
 			return fmt.Errorf("its namespace is %q", now.Status.Namespace)
 		}

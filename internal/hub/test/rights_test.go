@@ -30,7 +30,10 @@ func TestRightsOfAClusterEditedByHandAreSetBack(t *testing.T) {
 	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}})
 	f.check(f.Update(context.Background(), &role))
 	f.eventually("the Role is as it was", func() error {
-		if f.check(f.get(&role, f.workspace, namespace)); !equality.Semantic.DeepEqual(role.Rules, rules) {
+		if err := f.get(&role, f.workspace, namespace); err != nil {
+			return err
+		}
+		if !equality.Semantic.DeepEqual(role.Rules, rules) {
 			return fmt.Errorf("its rules are %v", role.Rules)
 		}
 		return nil
@@ -51,7 +54,10 @@ func TestRightsOfAClusterEditedByHandAreSetBack(t *testing.T) {
 				f.check(f.Update(context.Background(), &binding))
 				f.eventually("RoleBinding "+in+"/"+named+" is as it was", func() error {
 					binding = rbacv1.RoleBinding{}
-					if f.check(f.get(&binding, in, named)); !equality.Semantic.DeepEqual(binding.Subjects, subjects) {
+					if err := f.get(&binding, in, named); err != nil {
+						return err
+					}
+					if !equality.Semantic.DeepEqual(binding.Subjects, subjects) {
 						return fmt.Errorf("its subjects are %v", binding.Subjects)
 					}
 					return nil

@@ -37,7 +37,9 @@ func (p place) window(scheduled, open bool) *fleet.Cluster {
 	p.t.Helper()
 	cluster := &fleet.Cluster{}
 	p.eventually(fmt.Sprintf("Cluster %s: scheduled %t, open %t", p.name, scheduled, open), func() error {
-		p.check(p.get(cluster, p.workspace, p.name))
+		if err := p.get(cluster, p.workspace, p.name); err != nil {
+			return err
+		}
 		if s := cluster.Status; s.Scheduled != scheduled || s.ActiveSchedule != open || (s.Window != nil) != scheduled {
 			return fmt.Errorf("status is %+v, window %+v", s.Scheduled, s.Window)
 		}
@@ -120,7 +122,9 @@ func TestAWindowOpensByItself(t *testing.T) {
 		t.Error("it opened too early")
 	}
 	f.eventually("the Schedule says so", func() error {
-		f.check(f.get(s, f.workspace, s.Name))
+		if err := f.get(s, f.workspace, s.Name); err != nil {
+			return err
+		}
 		if !s.Status.Active || s.Status.NextStartTime == nil || kube.ReasonOf(s.Status.Conditions, fleet.ConditionReady) != reasons.Ready {
 			return fmt.Errorf("status is %+v", s.Status)
 		}
@@ -134,7 +138,9 @@ func TestAnInvalidScheduleIsClosedAndNamesTheField(t *testing.T) {
 	s := f.schedule("broken", "0 0 24 * * ?", nil)
 	p.window(true, false)
 	f.eventually("the Schedule says so", func() error {
-		f.check(f.get(s, f.workspace, s.Name))
+		if err := f.get(s, f.workspace, s.Name); err != nil {
+			return err
+		}
 		c := kube.FindCondition(s.Status.Conditions, fleet.ConditionReady)
 		if c == nil || c.Status != corev1.ConditionFalse || c.Reason != reasons.Invalid {
 			return fmt.Errorf("status is %+v", s.Status)

@@ -79,7 +79,9 @@ func TestAHubThatStartsWithoutSettingsDoesNothingThatDependsOnThem(t *testing.T)
 	f.eventually("the agent has a Bundle", func() error { return f.get(&fleet.Bundle{}, f.workspace, native.bundleName()) })
 	f.eventually("the agent is installed again", func() error {
 		cluster := f.clusterRecord("my-cluster")
-		f.check(f.get(cluster, f.workspace, cluster.Name))
+		if err := f.get(cluster, f.workspace, cluster.Name); err != nil {
+			return err
+		}
 		if deployed := cluster.Status.AgentDeployedGeneration; deployed == nil || *deployed != 1 {
 			return fmt.Errorf("it has generation %v; %v", deployed, condition("my-cluster", fleet.ConditionImported))
 		}

@@ -62,7 +62,9 @@ func (e *elsewhere) hubConfigured(reason, text string) {
 	e.t.Helper()
 	e.eventually(e.name+" says "+text, func() error {
 		cluster := e.record()
-		e.check(e.get(cluster, e.workspace, e.name))
+		if err := e.get(cluster, e.workspace, e.name); err != nil {
+			return err
+		}
 		found := kube.FindCondition(cluster.Status.Conditions, clusterv1beta1.ConditionHubConfigured)
 		if found == nil || found.Reason != reason || !strings.Contains(found.Message, text) {
 			return fmt.Errorf("it says %+v", found)
@@ -106,7 +108,9 @@ func (e *elsewhere) stolen(hub fixture, token string) {
 		request := e.request(e.workspace, clientID, "")
 		hub.check(thief.Create(ctx, request))
 		hub.eventually("a thief who "+name+" is denied", func() error {
-			hub.check(hub.Get(ctx, client.ObjectKeyFromObject(request), request))
+			if err := hub.Get(ctx, client.ObjectKeyFromObject(request), request); err != nil {
+				return err
+			}
 			if request.Status.State != fleet.RegistrationDenied || len(request.Status.Answer) > 0 {
 				return fmt.Errorf("the status is %+v", request.Status)
 			}

@@ -50,7 +50,9 @@ func TestATenantWritesNoStatusByWhichTheHubDecides(t *testing.T) {
 	cluster := f.clusterRecord(naming.Cluster("web"))
 	var token fleet.ClusterRegistrationToken
 	f.eventually("the token says who has used it", func() error {
-		f.check(f.get(&token, f.workspace, "counted"))
+		if err := f.get(&token, f.workspace, "counted"); err != nil {
+			return err
+		}
 		if len(token.Status.Clusters) != 1 {
 			return fmt.Errorf("it says %v", token.Status.Clusters)
 		}

@@ -168,7 +168,9 @@ func TestAnEditorOfOneWorkspaceHarmsNoOther(t *testing.T) {
 	other.granted(others, "other", nil)
 	f.eventually("the use of the token is counted", func() error {
 		var used fleet.ClusterRegistrationToken
-		f.check(f.get(&used, other.workspace, "other-token"))
+		if err := f.get(&used, other.workspace, "other-token"); err != nil {
+			return err
+		}
 		if used.Status.Registrations != 1 || used.Status.LastUsed == nil {
 			return fmt.Errorf("%d uses", used.Status.Registrations)
 		}

@@ -21,7 +21,9 @@ func (f fixture) untilToken(name, reason string) (message string) {
 	f.t.Helper()
 	f.eventually("token "+name+" is "+reason, func() error {
 		var token fleet.ClusterRegistrationToken
-		f.check(f.get(&token, f.workspace, name))
+		if err := f.get(&token, f.workspace, name); err != nil {
+			return err
+		}
 		ready := kube.FindCondition(token.Status.Conditions, fleet.ConditionReady)
 		if ready == nil || ready.Reason != reason {
 			return fmt.Errorf("its condition is %+v", ready)
@@ -114,7 +116,9 @@ func TestAnExpressionThatIsWrongIsNamedByTheTokenAndGrantsNothing(t *testing.T) 
 		t.Helper()
 		f.eventually("the token is edited", func() error {
 			var token fleet.ClusterRegistrationToken
-			f.check(f.Get(ctx, client.ObjectKey{Namespace: f.workspace, Name: "edited"}, &token))
+			if err := f.Get(ctx, client.ObjectKey{Namespace: f.workspace, Name: "edited"}, &token); err != nil {
+				return err
+			}
 			token.Spec.ApprovalExpression = text
 			return f.Update(ctx, &token)
 		})
@@ -131,7 +135,9 @@ func TestAnExpressionThatIsWrongIsNamedByTheTokenAndGrantsNothing(t *testing.T) 
 	f.approve(&r)
 	edit("1")
 	f.eventually("the request says what is wrong now", func() error {
-		f.check(f.Get(ctx, client.ObjectKeyFromObject(&r), &r))
+		if err := f.Get(ctx, client.ObjectKeyFromObject(&r), &r); err != nil {
+			return err
+		}
 		if r.Status.Granted || r.Status.Reason != "TokenInvalid" || !strings.Contains(r.Status.Message, "returns int") {
 			return fmt.Errorf("its status is %+v", r.Status)
 		}
@@ -166,7 +172,9 @@ func TestAHubThatWantsTokensToEndRefusesOthers(t *testing.T) {
 	}
 	var token fleet.ClusterRegistrationToken
 	f.eventually("the remedy is taken", func() error {
-		f.check(f.get(&token, f.workspace, "waits"))
+		if err := f.get(&token, f.workspace, "waits"); err != nil {
+			return err
+		}
 		token.Spec.TTL = &metav1.Duration{Duration: 240 * time.Hour}
 		return f.Update(ctx, &token)
 	})

@@ -49,7 +49,9 @@ func TestOfAHundredAgentsWithATokenForOneOneBecomesAMember(t *testing.T) {
 	}
 	f.eventually("the token says so", func() error {
 		var token fleet.ClusterRegistrationToken
-		f.check(f.get(&token, f.workspace, "single"))
+		if err := f.get(&token, f.workspace, "single"); err != nil {
+			return err
+		}
 		if s := token.Status; s.Used != "1/1" || s.LastUsed == nil || len(s.Clusters) != 1 || s.Clusters[0] != naming.Cluster(winner) {
 			return fmt.Errorf("its status is %+v", s)
 		}

@@ -97,8 +97,12 @@ func TestWhatSomebodyChangedOfATokensObjectsIsPutBack(t *testing.T) {
 			f.check(f.Update(ctx, object))
 		}
 		f.eventually("all is as before", func() error {
-			f.check(f.get(role, f.workspace, role.Name))
-			f.check(f.get(binding, f.workspace, binding.Name))
+			if err := f.get(role, f.workspace, role.Name); err != nil {
+				return err
+			}
+			if err := f.get(binding, f.workspace, binding.Name); err != nil {
+				return err
+			}
 			if len(role.Rules) != len(rules) || len(binding.Subjects) != len(subjects) || f.values(token.Name)["token"] == "stolen" {
 				return fmt.Errorf("the rules are %v, the subjects %v", role.Rules, binding.Subjects)
 			}

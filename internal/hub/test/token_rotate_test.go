@@ -25,7 +25,9 @@ func (f fixture) rotate(name, requested, overlap string) (fleet.ClusterRegistrat
 	f.check(f.get(token, f.workspace, name))
 	f.patch(token, fmt.Sprintf(`{"metadata":{"annotations":{"muster/rotate":%q,"muster/rotate-overlap":%q}}}`, requested, overlap))
 	f.eventually("the credential is replaced", func() error {
-		f.check(f.get(token, f.workspace, name))
+		if err := f.get(token, f.workspace, name); err != nil {
+			return err
+		}
 		if token.Status.Rotation == nil || token.Status.Rotation.Requested != requested {
 			return fmt.Errorf("the status is %+v", token.Status)
 		}
@@ -60,7 +62,9 @@ func TestATokenIsRotatedWithAnOverlap(t *testing.T) {
 			return nil
 		})
 		f.eventually("the status says so", func() error {
-			f.check(f.Get(context.Background(), client.ObjectKeyFromObject(&token), &token))
+			if err := f.Get(context.Background(), client.ObjectKeyFromObject(&token), &token); err != nil {
+				return err
+			}
 			said := kube.FindCondition(token.Status.Conditions, fleet.ConditionRotated)
 			if token.Status.Rotation.PreviousEnds != nil || !strings.Contains(said.Message, "the previous one has ended") {
 				return fmt.Errorf("rotation %+v, condition %+v", token.Status.Rotation, said)
@@ -110,7 +114,9 @@ func TestARotationThatIsNotShownYetIsDoneOnce(t *testing.T) {
 	token.Status.Rotation = nil
 	f.check(f.Status().Patch(context.Background(), &token, client.MergeFrom(before)))
 	f.eventually("the status shows the rotation again", func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(&token), &token))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(&token), &token); err != nil {
+			return err
+		}
 		if token.Status.Rotation == nil || token.Status.Rotation.Generation != 1 {
 			return fmt.Errorf("the status is %+v", token.Status)
 		}
@@ -147,7 +153,9 @@ func TestARotationWithABadOverlapSaysSo(t *testing.T) {
 	token, first := f.token("bad", "240h")
 	f.patch(&token, `{"metadata":{"annotations":{"muster/rotate":"1","muster/rotate-overlap":"soon"}}}`)
 	f.eventually("the token says what is wrong", func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(&token), &token))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(&token), &token); err != nil {
+			return err
+		}
 		said := kube.FindCondition(token.Status.Conditions, fleet.ConditionRotated)
 		if said == nil || said.Reason != "InvalidRotation" || !strings.Contains(said.Message, `"soon"`) {
 			return fmt.Errorf("the condition is %+v", said)
@@ -162,7 +170,9 @@ func TestARotationWithABadOverlapSaysSo(t *testing.T) {
 		return nil
 	})
 	f.eventually("it names the end of the previous credential", func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(&token), &token))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(&token), &token); err != nil {
+			return err
+		}
 		if r := token.Status.Rotation; r == nil || r.PreviousEnds == nil || time.Until(r.PreviousEnds.Time) > time.Hour {
 			return fmt.Errorf("rotation is %+v", r)
 		}

@@ -106,7 +106,9 @@ func TestExpiredTokenSaysSoAndRegistersNobodyWhileItsClustersLiveOn(t *testing.T
 	answer, err := key.Open(string(r.UID), r.Status.Answer)
 	f.check(err)
 	f.eventually("the token says that it has expired", func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(&token), &token))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(&token), &token); err != nil {
+			return err
+		}
 		if len(token.Status.Conditions) != 1 || token.Status.Conditions[0].Reason != "Expired" {
 			return fmt.Errorf("conditions are %+v", token.Status.Conditions)
 		}
@@ -162,7 +164,9 @@ func TestSecretOfSomebodyElseIsNotOverwritten(t *testing.T) {
 	token := fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Name: "mine", Namespace: f.workspace}}
 	f.check(f.Create(context.Background(), &token))
 	f.eventually("the token says so", func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(&token), &token))
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(&token), &token); err != nil {
+			return err
+		}
 		if len(token.Status.Conditions) != 1 || token.Status.Conditions[0].Reason != "SecretNameTaken" {
 			return fmt.Errorf("conditions are %+v", token.Status.Conditions)
 		}

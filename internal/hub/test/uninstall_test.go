@@ -72,7 +72,9 @@ func (f fixture) installAgent(on fixture, m *member, name string, report client.
 	m.start()
 	f.eventually("the agent offers to remove itself", func() error {
 		var found clusterv1beta1.InternalMemberCluster
-		f.check(f.get(&found, report.Namespace, report.Name))
+		if err := f.get(&found, report.Namespace, report.Name); err != nil {
+			return err
+		}
 		if !slices.Contains(found.Status.Features, clusterv1beta1.FeatureUninstall) {
 			return fmt.Errorf("it offers %v", found.Status.Features)
 		}
@@ -156,7 +158,9 @@ func TestAnAgentThatCannotRemoveItselfIsNamedWhenItsMemberLeaves(t *testing.T) {
 	m.untilGone()
 	f.eventually("an Event says so", func() error {
 		var events eventsv1.EventList
-		f.check(f.List(context.Background(), &events))
+		if err := f.List(context.Background(), &events); err != nil {
+			return err
+		}
 		for _, e := range events.Items {
 			if e.Reason == "AgentStays" && e.Regarding.UID == record.UID && strings.Contains(e.Note, "helm uninstall") {
 				return nil

@@ -46,7 +46,9 @@ func TestTheKindsThatTheCLIListsAreServedAndSayWhatDoesTheirJob(t *testing.T) {
 		says := func(part string) {
 			t.Helper()
 			f.eventually(row.kind+" says "+part, func() error {
-				f.check(f.get(object, f.workspace, "theirs"))
+				if err := f.get(object, f.workspace, "theirs"); err != nil {
+					return err
+				}
 				if status, message := supported(object); status != "False" || !strings.Contains(message, part) {
 					return fmt.Errorf("it is %s: %s", status, message)
 				}

@@ -40,7 +40,9 @@ func TestAgentsOfOtherVersionsLiveTheirWholeLife(t *testing.T) {
 			"--health-probe-bind-address", "0", "--metrics-bind-address", "0")
 		cluster := f.untilReady(name, "Ready")
 		f.eventually(what+" is shown", func() error {
-			f.check(f.get(&cluster, f.workspace, name))
+			if err := f.get(&cluster, f.workspace, name); err != nil {
+				return err
+			}
 			if cluster.Status.Agent.Version != version {
 				return fmt.Errorf("the agent is %+v", cluster.Status.Agent)
 			}

@@ -27,7 +27,9 @@ func (f fixture) becomes(name, reason, state string) fleet.Bundle {
 	f.t.Helper()
 	var b fleet.Bundle
 	f.eventually(fmt.Sprintf("Bundle %s is %s", name, reason), func() error {
-		f.check(f.get(&b, f.workspace, name))
+		if err := f.get(&b, f.workspace, name); err != nil {
+			return err
+		}
 		if got := kube.ReasonOf(b.Status.Conditions, fleet.ConditionReady); got != reason || b.Status.Display.State != state {
 			return fmt.Errorf("it is %s, %+v", got, b.Status)
 		}

@@ -70,7 +70,9 @@ policy: {placementType: PickFixed, clusterNames: [staged]}`), &crp.Spec))
 		r.check(r.Create(ctx, o))
 	}
 	testkube.Eventually(r.t, "the run waits for an approval", func() error {
-		r.check(r.Get(ctx, client.ObjectKeyFromObject(run), run))
+		if err := r.Get(ctx, client.ObjectKeyFromObject(run), run); err != nil {
+			return err
+		}
 		if view.State(run) != view.StateAwaitsApproval {
 			return fmt.Errorf("it is %s: %s", view.State(run), run.Status.Message)
 		}

@@ -263,7 +263,9 @@ func TestTheHubRemovesWhatIsConfirmed(t *testing.T) {
 	until := func(what string, is func() bool) {
 		t.Helper()
 		testkube.Eventually(t, what, func() error {
-			r.check(r.Get(ctx, client.ObjectKeyFromObject(web), web))
+			if err := r.Get(ctx, client.ObjectKeyFromObject(web), web); err != nil {
+				return err
+			}
 			if !is() {
 				return fmt.Errorf("it is on %d Clusters and says %v", on(), web.Status.Conditions)
 			}

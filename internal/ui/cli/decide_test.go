@@ -298,7 +298,9 @@ func TestATokenComesWithTheLineThatRegisters(t *testing.T) {
 	admin.refused("token rotate any -n team --overlap 721h", "set a duration from 0s to 720h")
 	r.check(kube.Annotate(context.Background(), r.Client, endless, map[string]any{fleet.AnnotationRotateOverlap: "soon"}))
 	testkube.Eventually(t, "the token refuses the annotation", func() error {
-		r.check(r.Get(context.Background(), client.ObjectKeyFromObject(endless), endless))
+		if err := r.Get(context.Background(), client.ObjectKeyFromObject(endless), endless); err != nil {
+			return err
+		}
 		if reason := kube.ReasonOf(endless.Status.Conditions, fleet.ConditionRotated); reason != "InvalidRotation" {
 			return fmt.Errorf("the reason is %q", reason)
 		}

@@ -105,7 +105,9 @@ func (r rig) evicted(member, executed, message string) {
 	r.t.Helper()
 	testkube.Eventually(r.t, "there is an eviction", func() error {
 		var list placement.ClusterResourcePlacementEvictionList
-		r.check(r.List(r.t.Context(), &list))
+		if err := r.List(r.t.Context(), &list); err != nil {
+			return err
+		}
 		for i := range list.Items {
 			e := &list.Items[i]
 			if e.Spec.ClusterName != member || e.Annotations[placement.AnnotationDrain] != "true" || len(e.Status.Conditions) > 0 {
@@ -192,7 +194,9 @@ func TestADrainGoesOnUntilItsEndOrAnUncordon(t *testing.T) {
 	}
 	testkube.Eventually(t, "its evictions are gone", func() error {
 		var list placement.ClusterResourcePlacementEvictionList
-		r.check(r.List(ctx, &list))
+		if err := r.List(ctx, &list); err != nil {
+			return err
+		}
 		for i := range list.Items {
 			if e := &list.Items[i]; e.Spec.ClusterName == "leaky" && len(e.Status.Conditions) > 0 {
 				return fmt.Errorf("there is %s", e.Name)
