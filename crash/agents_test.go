@@ -62,7 +62,8 @@ func (in *run) upgrade() {
 	in.change(cluster, func() { cluster.Spec.AgentEnvVars = []corev1.EnvVar{setting} })
 	in.eventually("the agent runs with its new setting", func() error {
 		var deployment appsv1.Deployment
-		if err := in.on.Get(context.Background(), client.ObjectKey{Namespace: in.agentNamespace(), Name: "fleet-agent"}, &deployment); err != nil {
+		if err := in.on.Get(context.Background(),
+			client.ObjectKey{Namespace: in.agentNamespace(), Name: "fleet-agent"}, &deployment); err != nil {
 			return err
 		}
 		if env := deployment.Spec.Template.Spec.Containers[0].Env; !slices.Contains(env, setting) {

@@ -212,7 +212,14 @@ func (a *Agent) tryFallbacks(ctx context.Context, o observation, c hubclient.Cre
 			return outcome{result: accepted, session: session}
 		}
 		if errors.As(err, &unknownThere{}) && to.Token != "" {
-			if err = a.standbyAnswers(ctx, to, c, next.Mode); err == nil {
+			if a.mode.exchanges {
+				session, err = a.joinSuccessor(ctx, o, to, next)
+			} else {
+				err = a.standbyAnswers(ctx, to, c, next.Mode)
+			}
+			if err == nil && session != nil {
+				return outcome{result: accepted, session: session}
+			} else if err == nil {
 				so.standby = &to
 				return so
 			}

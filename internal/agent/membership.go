@@ -135,9 +135,9 @@ func (m *membership) upgradable(ctx context.Context) (bool, error) {
 	return m.member.HasRelease(ctx, namespace, name)
 }
 
-// runnables returns the task for storing the issued credential.
+// runnables returns the tasks for storing the issued credential.
 func (m *membership) runnables(s *session) []func(context.Context) {
-	return []func(context.Context){(&restorer{session: s, secret: m.issued, read: exchangedCredential}).run}
+	return []func(context.Context){(&restorer{session: s, secret: m.issued, read: exchangedCredential}).run, s.forgetFormer}
 }
 
 func (m *membership) follow(ctx context.Context) {

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -32,7 +33,15 @@ const (
 	keyServers = "servers"
 	// keyAddresses are the addresses that the hub has named.
 	keyAddresses = "hubAddresses"
+	// keyFormer is the credential of the lost hub that this hub succeeds.
+	keyFormer = "lostHub"
 )
+
+// lostHub is the stored form of the credential of a lost hub, for the same member.
+type lostHub struct {
+	hubclient.Address
+	Addresses hubclient.Addresses `json:"addresses"`
+}
 
 // issuedSecret returns the stored form of an issued credential, with the configuration at the time.
 func (m *membership) issuedSecret(c hubclient.Credential, given *corev1.Secret) *corev1.Secret {
@@ -50,6 +59,15 @@ func (m *membership) issuedSecret(c hubclient.Credential, given *corev1.Secret) 
 	if c.Reconnect != "" {
 		secret.Data[keyReconnect] = []byte(c.Reconnect)
 	}
+	if former := c.Former; former != nil {
+		content, err := json.Marshal(lostHub{
+			hubclient.Address{Server: former.Server, CA: former.CA, Token: former.Token}, former.Addresses,
+		})
+		if err != nil {
+			panic(err) // plain data: a mistake in this program
+		}
+		secret.Data[keyFormer] = content
+	}
 	return secret
 }
 
@@ -60,6 +78,12 @@ func exchangedCredential(secret *corev1.Secret) (hubclient.Credential, error) {
 		Token: string(secret.Data[corev1.ServiceAccountTokenKey]), Sequence: sequence, Reconnect: string(secret.Data[keyReconnect]),
 		Cluster: string(secret.Data[keyMember]), MemberNamespace: string(secret.Data[keyMemberNamespace]),
 		Addresses: hubclient.ParseAddresses(secret.Data[keyAddresses]),
+	}
+	var lost lostHub
+	if content := secret.Data[keyFormer]; len(content) > 0 && json.Unmarshal(content, &lost) == nil {
+		c.Former = &hubclient.Credential{
+			Server: lost.Server, CA: lost.CA, Token: lost.Token, Addresses: lost.Addresses, Cluster: c.Cluster, MemberNamespace: c.MemberNamespace,
+		}
 	}
 	if secret.Type != issuedType || err != nil || sequence < 1 || c.Account() == "" {
 		return hubclient.Credential{}, errors.New("it holds no credential that a hub has issued")
@@ -110,7 +134,7 @@ func (m *membership) observeIssued(o *observation, secret *corev1.Secret) {
 	}
 	o.stored = o.stored.WithoutLogin()
 	o.stored.Token, o.stored.Sequence, o.stored.Reconnect = issued.Token, issued.Sequence, issued.Reconnect
-	o.stored.Addresses = issued.Addresses
+	o.stored.Addresses, o.stored.Former = issued.Addresses, issued.Former
 	o.credential, o.source = object{version: o.credential.version + "/" + version}, name
 }
 

@@ -14,10 +14,15 @@ import (
 )
 
 // A hub from muster restore has another API server, with other accounts. It refuses the credential
-// of the lost hub. If the lost hub has given the agent a token of that API server, the agent
-// registers there, and proves its key:
+// of the lost hub. If the lost hub has given the agent a token of that API server, the agent of a
+// Cluster registers there, and proves its key:
 //
 //	first address ── no answer for patience ──► further address ── 401 ──► Joining ──► Joined
+//
+// The agent of a MemberCluster does not register. It reads the credential that the restored hub has
+// sealed to its key:
+//
+//	first address ── no answer for patience ──► further address ── 401 ──► opened, tried, stored ──► Joined
 //
 // The agent takes the answer only from a hub with the key and a higher term. It removes nothing. It
 // keeps the credential of the lost hub, and shows this hub the higher term once it answers.
@@ -58,12 +63,20 @@ func standbyRefusal(obeyed, offered *clusterv1beta1.HubTerm) string {
 	return term.Refusal(obeyed, offered)
 }
 
+// dialStandby connects to the API server at an address, with the token of the standby.
+func (e *environment) dialStandby(to hubclient.Address, mode hubclient.TLSMode) (*hubclient.Hub, error) {
+	return hubclient.Dial(hubclient.Target{
+		Server: to.Server, CA: to.CA, Trust: hubclient.Trust{Mode: mode, Settings: movedSettings},
+	}, to.Token, e.clock)
+}
+
+var errStandbyToken = errors.New("the API server there refuses the credential and the token of the standby: create another with muster " +
+	"hub standby-token")
+
 // standbyAnswers returns an error unless the API server at an address accepts its token. The token
 // must have the right to register in the workspace of the credential.
 func (e *environment) standbyAnswers(ctx context.Context, to hubclient.Address, c hubclient.Credential, mode hubclient.TLSMode) error {
-	hub, err := hubclient.Dial(hubclient.Target{
-		Server: to.Server, CA: to.CA, Trust: hubclient.Trust{Mode: mode, Settings: movedSettings},
-	}, to.Token, e.clock)
+	hub, err := e.dialStandby(to, mode)
 	if err != nil {
 		return err
 	}
@@ -71,8 +84,7 @@ func (e *environment) standbyAnswers(ctx context.Context, to hubclient.Address, 
 	allowed, err := hub.MayRegister(ctx, c.Workspace)
 	switch {
 	case hubclient.Classify(err) == hubclient.Unauthorized:
-		return errors.New("the API server there refuses the credential and the token of the standby: create another with muster hub " +
-			"standby-token")
+		return errStandbyToken
 	case err != nil:
 		return errors.New(hub.Explain(err))
 	case !allowed:
@@ -83,10 +95,11 @@ func (e *environment) standbyAnswers(ctx context.Context, to hubclient.Address, 
 
 // standbyAnswers is the check of a running session.
 func (m *mover) standbyAnswers(ctx context.Context, to hubclient.Address) error {
-	if m.mode.exchanges {
-		return errors.New("a MemberCluster needs a token of its identity from the hub there")
-	}
 	mode := m.mode.tlsMode(m.hub.Target().Trust.Mode, to.CA)
+	if m.mode.exchanges {
+		_, err := m.published(ctx, to, m.key(), mode)
+		return err
+	}
 	return m.environment.standbyAnswers(ctx, to, *m.credential.Load(), mode)
 }
 

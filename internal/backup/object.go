@@ -139,6 +139,10 @@ func (r *restoring) desired(resource schema.GroupVersionResource, o *unstructure
 		annotations[key] = value
 	}
 	annotations[AnnotationRestored] = r.done.ID
+	delete(annotations, fleet.AnnotationRestoredKey)
+	if key := r.agentKeys[o.GetUID()]; resource == members && key != "" && !r.keepsOwnKey() {
+		annotations[fleet.AnnotationRestoredKey] = key
+	}
 	if slices.Contains(placements, resource) {
 		// The selected objects are not in the backup. Without them, the hub would write empty Works.
 		// Agents other than Muster's would then remove the placed objects.

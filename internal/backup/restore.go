@@ -76,6 +76,8 @@ type restoring struct {
 	resources map[schema.GroupVersionKind]schema.GroupVersionResource
 	// uids maps the UIDs in the file to the UIDs on this cluster.
 	uids map[types.UID]types.UID
+	// agentKeys has the public keys of agents, by the UIDs of their MemberClusters in the file.
+	agentKeys map[types.UID]string
 	// workspaces has the namespaces of restored Clusters.
 	workspaces map[string]bool
 	done       Restored
@@ -95,7 +97,7 @@ func Restore(ctx context.Context, config *rest.Config, open Opener, o RestoreOpt
 	r := &restoring{
 		RestoreOptions: o, config: config, open: open, hub: hub, authors: map[string]dynamic.Interface{},
 		resources: map[schema.GroupVersionKind]schema.GroupVersionResource{}, uids: map[types.UID]types.UID{},
-		names: map[schema.GroupVersionResource]map[string]bool{}, workspaces: map[string]bool{},
+		names: map[schema.GroupVersionResource]map[string]bool{}, workspaces: map[string]bool{}, agentKeys: map[types.UID]string{},
 	}
 	missing, err := r.verify(ctx)
 	if err != nil {
@@ -156,6 +158,9 @@ func (r *restoring) verify(ctx context.Context) (missing int, err error) {
 		return 0, err
 	}
 	err = r.each(func(resource schema.GroupVersionResource, o *unstructured.Unstructured) error {
+		if resource == reports {
+			r.noteAgentKey(o)
+		}
 		if r.skips(resource, o) {
 			return nil
 		}

@@ -38,6 +38,16 @@ func (r *restoring) admitStandby(ctx context.Context) error {
 	return nil
 }
 
+// noteAgentKey notes the public key of an agent from its report. With it, the restored hub issues a
+// credential to the agent of a MemberCluster.
+func (r *restoring) noteAgentKey(report *unstructured.Unstructured) {
+	owner := metav1.GetControllerOf(report)
+	key, _, _ := unstructured.NestedString(report.Object, "status", "agentKey")
+	if owner != nil && owner.Kind == "MemberCluster" {
+		r.agentKeys[owner.UID] = key
+	}
+}
+
 // ensure creates an object of RBAC, unless it exists. An object of this name with other rules,
 // another Role or other subjects belongs to another user, and gives the account other rights.
 func (r *restoring) ensure(ctx context.Context, name, kind string, o client.Object) error {

@@ -151,6 +151,10 @@ const (
 	// AnnotationAgentKey on a Cluster is the fingerprint of the key that holds it. On a MemberCluster
 	// it is the fingerprint of the key that the hub issues credentials to.
 	AnnotationAgentKey = "muster/agent-key"
+	// AnnotationRestoredKey on a MemberCluster from a backup is the public key of its agent, in
+	// base64. The restored hub issues a credential to the agent, sealed to this key. The hub removes
+	// the annotation once the agent has come. A Muster addition.
+	AnnotationRestoredKey = "muster/restored-agent-key"
 	// AnnotationAgentKeyUsed on a Cluster is the newest granted request of its key. The value has the
 	// time in microseconds since 1970, by the agent's clock, the UID of the request and the
 	// fingerprint of the key. The hub refuses an older request, or a copy. A Muster addition.

@@ -53,7 +53,8 @@ func TestAnAgentThatIsUninstalledWhileItReplacesItselfLeavesNothing(t *testing.T
 	r.says(run, "Deployment waits")
 	r.eventually("the revision of the upgrade is withdrawn", func() error {
 		list := &corev1.SecretList{}
-		if err := r.kube.List(t.Context(), list, client.InNamespace(r.agent), client.MatchingLabels{"owner": "helm", "name": "fleet-agent"}); err != nil {
+		if err := r.kube.List(t.Context(),
+			list, client.InNamespace(r.agent), client.MatchingLabels{"owner": "helm", "name": "fleet-agent"}); err != nil {
 			return err
 		}
 		if len(list.Items) > 0 {

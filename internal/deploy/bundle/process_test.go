@@ -151,7 +151,8 @@ func TestProgramThatWasKilledInAnInstallationGoesOn(t *testing.T) {
 	first := r.program(binary, r.cluster.Config.Host)
 	r.eventually("the installation is under way", func() error {
 		histories := &corev1.SecretList{}
-		if err := r.kube.List(t.Context(), histories, client.InNamespace(r.target), client.MatchingLabels{"status": "pending-install"}); err != nil {
+		if err := r.kube.List(t.Context(),
+			histories, client.InNamespace(r.target), client.MatchingLabels{"status": "pending-install"}); err != nil {
 			return err
 		}
 		if len(histories.Items) == 0 {

@@ -4,20 +4,27 @@
 // muster hub standby-token issues the token. muster restore lets the account register, and the
 // restored hub grants its requests.
 //
-// Its invariant: the account may only create registration requests. Without the key of a member, a
-// token of the account gets nothing.
+// The agent of a MemberCluster has no registration request. The restored hub publishes a credential
+// for it instead, sealed to the key of the agent.
+//
+// Its invariant: the account may only create registration requests, and read sealed credentials.
+// Without the key of a member, a token of the account gets nothing.
 package standby
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 const (
@@ -67,6 +74,52 @@ func Reading(r *fleet.ClusterRegistration, namespace string) (*rbacv1.Role, *rba
 		Verbs: []string{"get", "list", "watch"},
 	}}}
 	return role, kube.RoleBinding(meta, "Role", meta.Name, kube.AccountSubject(namespace, Account))
+}
+
+// keyIssued is the key of a published credential.
+const keyIssued = "credential"
+
+// PublishedAt names the ConfigMap with the credential for an agent, by the fingerprint of its key.
+// systemNamespace is the namespace of the restored hub.
+func PublishedAt(systemNamespace, fingerprint string) types.NamespacedName {
+	return types.NamespacedName{Namespace: naming.RegistrationNamespace(systemNamespace), Name: "standby-" + fingerprint}
+}
+
+// Published returns the ConfigMap with a credential for the agent of a MemberCluster. The
+// MemberCluster owns it.
+func Published(key types.NamespacedName, owner metav1.OwnerReference, issued *clusterv1beta1.IssuedCredential) (*corev1.ConfigMap, error) {
+	text, err := json.Marshal(issued)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the credential for %s: %w", owner.Name, err)
+	}
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: key.Namespace, Name: key.Name, Labels: map[string]string{fleet.LabelManaged: "true"},
+			OwnerReferences: []metav1.OwnerReference{owner},
+		},
+		Data: map[string]string{keyIssued: string(text)},
+	}, nil
+}
+
+// ReadPublished returns the credential in a ConfigMap.
+func ReadPublished(published *corev1.ConfigMap) (*clusterv1beta1.IssuedCredential, error) {
+	issued := &clusterv1beta1.IssuedCredential{}
+	if err := json.Unmarshal([]byte(published.Data[keyIssued]), issued); err != nil || len(issued.Sealed) == 0 {
+		return nil, fmt.Errorf("the ConfigMap %s/%s of the hub has no credential", published.Namespace, published.Name)
+	}
+	return issued, nil
+}
+
+// ReadingPublished returns the right of the account to read published credentials by name. The
+// namespace has no other ConfigMap with content of its own.
+func ReadingPublished(systemNamespace string) (*rbacv1.Role, *rbacv1.RoleBinding) {
+	meta := metav1.ObjectMeta{
+		Namespace: naming.RegistrationNamespace(systemNamespace), Name: Account, Labels: map[string]string{fleet.LabelManaged: "true"},
+	}
+	role := &rbacv1.Role{ObjectMeta: *meta.DeepCopy(), Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"},
+	}}}
+	return role, kube.RoleBinding(meta, "Role", Account, kube.AccountSubject(systemNamespace, Account))
 }
 
 // Problem returns a sentence about a token without use, or near its end; "" if there is no problem.

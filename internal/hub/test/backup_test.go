@@ -42,10 +42,11 @@ type besides struct {
 	stop    func()
 }
 
-// asMemberCluster adds the agent of a MemberCluster, which delivers, to the cluster of e.
-func (e *elsewhere) asMemberCluster() *besides {
+// asMemberCluster adds the agent of a MemberCluster, which delivers, to the cluster of e. Its
+// membership can be another one.
+func (e *elsewhere) asMemberCluster(prefix string, change ...func(*agent.Membership)) *besides {
 	e.t.Helper()
-	r := e.register("returns")
+	r := e.register(prefix)
 	r.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")
 	b := &besides{registered: r}
 	namespace := e.on.namespace("member-agent-")
@@ -55,6 +56,9 @@ func (e *elsewhere) asMemberCluster() *besides {
 	}
 	delivers(e.t, e.on.cluster)(&b.options)
 	b.given(e.fixture, e.on)
+	for _, set := range change {
+		set(b.options.Membership)
+	}
 	b.start()
 	return b
 }
@@ -129,7 +133,7 @@ func TestAHubIsRestoredFromABackupAndNoMemberLosesAnything(t *testing.T) {
 	f := newRestorable(t, "{}")
 	ctx := context.Background()
 	e := f.elsewhere("returns")
-	m := e.asMemberCluster()
+	m := e.asMemberCluster("returns")
 	e.release()
 	shop, later := e.placed(), e.placedOn(m)
 	e.annotate("Delete") // the agent leaves no fleet when its hub is lost

@@ -118,7 +118,7 @@ func (t *traveller) hasStored() error {
 func TestMembersGoToAHubThatWasRestoredElsewhere(t *testing.T) {
 	f := newRestorable(t, "{}")
 	e := f.elsewhere("goes-over")
-	m := e.asMemberCluster()
+	m := e.asMemberCluster("returns")
 	e.release()
 	shop, later := e.placed(), e.placedOn(m)
 	e.annotate("Delete")

@@ -114,7 +114,7 @@ func TestAnOldHubThatComesBackIsFencedAndChangesNothing(t *testing.T) {
 	f := newRestorable(t, "{}")
 	ctx := context.Background()
 	e := f.elsewhere("fenced")
-	m := e.asMemberCluster()
+	m := e.asMemberCluster("returns")
 	e.release()
 	shop, later := e.placed(), e.placedOn(m)
 	e.annotate("Delete")

@@ -166,7 +166,11 @@ func TestTheHubsAccountWritesNoSecretOfSomebodyElse(t *testing.T) {
 		copied := &corev1.ConfigMap{ObjectMeta: p.meta(namespace, "power")}
 		copied.Labels = map[string]string{"muster/copied-from": "clusters"}
 		p.create("a ConfigMap in "+namespace, copied)
+		published := &corev1.ConfigMap{ObjectMeta: p.meta(namespace, "standby-power")}
+		p.create("a credential for an agent of a lost hub in "+namespace, published)
 	}
+	answers := naming.RegistrationNamespace(naming.SystemNamespace)
+	p.create("a ConfigMap beside the answers", &corev1.ConfigMap{ObjectMeta: p.meta(answers, "power")})
 	app := types.NamespacedName{Namespace: p.bystander, Name: "app"}
 	p.check(p.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, Name: app.Name}}))
 	for what, change := range map[string]string{

@@ -167,7 +167,8 @@ func (f fixture) untilAudited(namespace, name string, reasons ...muster.AuditRea
 	f.t.Helper()
 	f.eventually("the audit has the quarantine", func() error {
 		var list muster.AuditEntryList
-		if err := f.List(context.Background(), &list, client.InNamespace(namespace), client.MatchingFields{"spec.object.name": name}); err != nil {
+		if err := f.List(context.Background(),
+			&list, client.InNamespace(namespace), client.MatchingFields{"spec.object.name": name}); err != nil {
 			return err
 		}
 		var found []muster.AuditReason

@@ -15,10 +15,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/agent"
 	"github.com/muster-fleet/muster/internal/backup"
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/fleet/standby"
@@ -73,14 +75,73 @@ func (e *elsewhere) hubConfigured(reason, text string) {
 	})
 }
 
-// storedToken is nil once the agent has stored a token for a further address.
-func (e *elsewhere) storedToken(token string) error {
-	var secret corev1.Secret
-	e.check(e.on.get(&secret, e.agent.agentNamespace, naming.AgentSecret))
-	if !strings.Contains(string(secret.Data["hubAddresses"]), token) {
-		return errors.New("the Secret of the agent has no token of the standby")
+// storedToken is nil once all agents have stored a token for a further address.
+func (e *elsewhere) storedToken(token string, members ...*besides) error {
+	secrets := map[string]string{e.agent.agentNamespace: naming.AgentSecret}
+	for _, m := range members {
+		secrets[m.options.Namespace] = naming.MemberAgentCredentialSecret
+	}
+	for namespace, name := range secrets {
+		var secret corev1.Secret
+		if err := e.on.get(&secret, namespace, name); err != nil {
+			return err
+		}
+		if !strings.Contains(string(secret.Data["hubAddresses"]), token) {
+			return fmt.Errorf("the Secret %s of the agent has no token of the standby", name)
+		}
 	}
 	return nil
+}
+
+// published names the ConfigMap with the credential for the agent of a lost hub.
+func (b *besides) published() types.NamespacedName {
+	b.t.Helper()
+	return standby.PublishedAt(naming.SystemNamespace, b.record().Annotations[fleet.AnnotationAgentKey])
+}
+
+// untilReturned waits until the agent of a lost hub is at this hub, which then publishes nothing
+// for it.
+func (b *besides) untilReturned() {
+	b.t.Helper()
+	b.until("Healthy", metav1.ConditionTrue, "MemberClusterHealthy")
+	b.until("CredentialExchanged", metav1.ConditionTrue, "Exchanged")
+	at := b.published()
+	b.eventually("nothing is published for the agent", func() error {
+		mc := b.record()
+		if _, awaited := mc.Annotations[fleet.AnnotationRestoredKey]; awaited {
+			return errors.New("the MemberCluster has the restored key")
+		}
+		return gone(b.get(&corev1.ConfigMap{}, at.Namespace, at.Name))
+	})
+}
+
+// stolen has a thief use the token of a standby while the agent of a MemberCluster is awaited. The
+// thief reads only a sealed text.
+func (b *besides) stolen(token string) {
+	b.t.Helper()
+	ctx, thief, at, published := context.Background(), b.as(token), b.published(), &corev1.ConfigMap{}
+	b.eventually("a credential is published", func() error { return b.get(published, at.Namespace, at.Name) })
+	b.check(thief.Get(ctx, at, published))
+	issued, err := standby.ReadPublished(published)
+	b.check(err)
+	other, err := credential.NewAgentKey()
+	b.check(err)
+	if _, err = other.OpenTokens(credential.Renewal{AccountUID: issued.AccountUID, Sequence: issued.Sequence}, issued.Sealed); err == nil {
+		b.t.Error("another key opens the credential")
+	}
+	report := &clusterv1beta1.InternalMemberCluster{}
+	for what, err := range map[string]error{
+		"lists what is published":    thief.List(ctx, &corev1.ConfigMapList{}, client.InNamespace(at.Namespace)),
+		"reads Secrets beside it":    thief.Get(ctx, client.ObjectKey{Namespace: at.Namespace, Name: "x"}, &corev1.Secret{}),
+		"reads the settings":         thief.Get(ctx, client.ObjectKey{Namespace: naming.SystemNamespace, Name: naming.HubConfigMap}, published),
+		"deletes what is published":  thief.Delete(ctx, published),
+		"replaces what is published": thief.Update(ctx, published),
+		"reads the report":           thief.Get(ctx, client.ObjectKey{Namespace: b.namespaceName(), Name: b.name}, report),
+		"reads the MemberCluster":    thief.Get(ctx, client.ObjectKey{Name: b.name}, &clusterv1beta1.MemberCluster{}),
+		"issues a token of it":       issue(thief, b.namespaceName(), naming.MemberServiceAccount),
+	} {
+		b.refused("the thief "+what, err)
+	}
 }
 
 // stolen has a thief use the token of a standby without the key of a member.
@@ -137,29 +198,35 @@ func (e *elsewhere) request(namespace, clientID, token string) *fleet.ClusterReg
 	return r
 }
 
-// TestAClusterGoesToAHubThatWasRestoredOnAStandby loses a hub with its cluster. It restores the hub
-// on another cluster, with other keys for tokens. The agent of a Cluster goes there by itself. It
+// TestMembersGoToAHubThatWasRestoredOnAStandby loses a hub with its cluster. It restores the hub
+// on another cluster, with other keys for tokens. The agents of a Cluster and of two MemberClusters
+// go there by themselves. One of these runs, and the other one starts after the restore. The test
 // takes minutes, because it starts three control planes and waits longer than a removal.
-func TestAClusterGoesToAHubThatWasRestoredOnAStandby(t *testing.T) {
+func TestMembersGoToAHubThatWasRestoredOnAStandby(t *testing.T) {
 	f := newRestorable(t, "{}")
 	ctx := context.Background()
 	e := f.elsewhere("standby")
+	first := f.newFront(nil)
+	atFirst := func(given *agent.Membership) { given.Server, given.CA = first.url, first.ca }
+	m, off := e.asMemberCluster("runs", atFirst), e.asMemberCluster("off", atFirst)
 	e.release()
+	shop := e.placedOn(m)
 	e.annotate("Delete")
 	t.Cleanup(f.forgetIdentity)
-	before, deleted := e.uidOf(e.workspace), e.on.deletions(e.target)
+	before, deleted := e.uidOf(e.workspace), e.on.deletions(e.target, shop)
 
 	target := turnApart(t, "standby")
 	target.InstallHub(t)
 	onto := fixture{t: t}.on(target)
 	onto.workspace = e.workspace
-	token, first := onto.standbyToken(), f.newFront(nil)
+	token := onto.standbyToken()
 	at := front{url: target.Config.Host, ca: string(target.Config.CAData)}
 	settings := withStandby(first, at)
 	f.configure(settings)
 	e.hubConfigured("InUse", "the hub has no Secret "+standby.Secret)
 	f.putStandbyToken(token)
-	e.eventually("the agent has stored the token of the standby", func() error { return e.storedToken(token) })
+	e.eventually("all agents have stored the token of the standby", func() error { return e.storedToken(token, m, off) })
+	off.stop()
 	var report clusterv1beta1.InternalMemberCluster
 	f.check(f.get(&report, naming.MemberNamespace(e.workspace, e.name), e.name))
 	if text, err := json.Marshal(report); err != nil || bytes.Contains(text, []byte(token)) {
@@ -191,18 +258,28 @@ func TestAClusterGoesToAHubThatWasRestoredOnAStandby(t *testing.T) {
 	hub.untilReady(e.name, "Ready")
 	t.Logf("the Cluster is at the restored hub %s after the loss, with a wait of 10 to 15 s", time.Since(lost).Round(time.Second))
 	over.hubConfigured("FallbackInUse", at.url)
+	m.registered.fixture, off.registered.fixture = hub, hub
+	m.untilReturned()
+	t.Logf("the MemberCluster is there %s after the loss", time.Since(lost).Round(time.Second))
+	off.stolen(token)
+	off.start()
+	off.untilReturned()
 	over.bundle("new", "defaultNamespace: "+e.target+strings.ReplaceAll(configMap, "WORKSPACE", "new")+everywhere)
 	over.until("the restored hub delivers", func() error { return e.on.get(&corev1.ConfigMap{}, e.target, "new") })
 	over.stolen(hub, token)
 
+	hub.resume("crp-"+m.name, shop)
+
+	e.agent.stop() // the agents of MemberClusters show the term of the successor, too
 	f.hub.Start()
 	first.open()
 	back := time.Now()
 	f.untilFenced(2)
 	t.Logf("the lost hub stands still %s after it was back", time.Since(back).Round(time.Second))
 	f.check(f.Delete(ctx, e.record()))
-	e.agent.stop()
 	e.agent.start()
+	m.stop()
+	m.start()
 	time.Sleep(20 * time.Second) // longer than a removal waits for its second confirmation
 	over.hubConfigured("FallbackInUse", at.url)
 	if after := e.uidOf(e.workspace); after != before {
@@ -211,8 +288,10 @@ func TestAClusterGoesToAHubThatWasRestoredOnAStandby(t *testing.T) {
 	if gone := deleted(); len(gone) > 0 {
 		t.Errorf("deleted on the member: %v", gone)
 	}
-	if number, err := obeyed(e.on, e.agent.agentNamespace); err != nil || number != 2 {
-		t.Errorf("the agent obeys term %d, %v", number, err)
+	for _, namespace := range []string{e.agent.agentNamespace, m.options.Namespace, off.options.Namespace} {
+		if number, err := obeyed(e.on, namespace); err != nil || number != 2 {
+			t.Errorf("the agent in %s obeys term %d, %v", namespace, number, err)
+		}
 	}
 	var clusters fleet.ClusterList
 	if hub.check(hub.List(ctx, &clusters, client.InNamespace(e.workspace))); len(clusters.Items) != 1 {

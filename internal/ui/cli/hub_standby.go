@@ -28,11 +28,12 @@ func newStandbyToken(streams genericiooptions.IOStreams, h *access) *cobra.Comma
 		Short: "Print a Secret with a token, for agents to find a restored hub here",
 		Long: `Create an account on the standby, the cluster for a restore of the hub, and print a Secret with a
 token of this account. Create the Secret on the first hub, and name it in apiServerFallbacks of the
-chart fleet. The hub gives the token to each agent of a Cluster, sealed to its key. If the hub is
-lost and restored on the standby, the agents register there by themselves.
+chart fleet. The hub gives the token to each agent with a key, sealed to this key. If the hub is
+lost and restored on the standby, the agents go there by themselves.
 
 The account may do nothing before "muster restore", which lets it create registration requests. The
-restored hub grants them only to agents with the key of a restored Cluster. To end all tokens,
+restored hub grants them only to agents with the key of a restored Cluster. For the agent of each
+restored MemberCluster, it publishes a credential, sealed to the key of the agent. To end all tokens,
 delete the ServiceAccount ` + naming.SystemNamespace + `/` + standby.Account + ` on the standby.`,
 		Example: `  muster hub standby-token --context new-hub | kubectl --context hub apply -f -`,
 		Args:    takesNone, ValidArgsFunction: cobra.NoFileCompletions,

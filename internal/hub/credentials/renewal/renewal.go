@@ -148,7 +148,7 @@ func (r *Renewer) issue(ctx context.Context, s *State) (*clusterv1beta1.IssuedCr
 	if s.Acting { // a member without heartbeats already has a token for rejoining; its absence must not prolong the token
 		tokens.Reconnect = r.reconnect(ctx, s)
 	}
-	next.Sealed, err = credential.SealTokens(s.Report.Status.AgentKey,
+	next.Sealed, err = credential.SealTokens(s.agentKey(),
 		credential.Renewal{AccountUID: next.AccountUID, Sequence: next.Sequence}, tokens)
 	if err != nil {
 		return nil, fmt.Errorf("renewing the credential of %s: %w", s.Namespace, err)

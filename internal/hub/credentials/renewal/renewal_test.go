@@ -111,6 +111,15 @@ func TestWhenTheHubRenewsACredential(t *testing.T) {
 			issuedAt(long, 3)(s)
 			s.Acting, s.Awaited = false, true
 		}, life: week, began: now, after: now, until: now.Add(time.Hour)},
+		"at once of an agent of a lost hub": {change: lost, life: week, began: now, until: now.Add(-24 * time.Hour)},
+		"of an agent of a lost hub twice in its life": {change: func(s *State) {
+			lost(s)
+			issuedAt(now, 1)(s)
+		}, life: week, began: long, after: now.Add(75 * time.Hour), until: now.Add(84 * time.Hour)},
+		"not of an agent of a lost hub with another key": {change: func(s *State) {
+			lost(s)
+			s.Restored = make([]byte, 32)
+		}, life: week, never: true},
 		"not of a silent member after an older one was in use": {change: func(s *State) {
 			uses(1, 2)(s)
 			s.superseded, s.Acting, s.Awaited = true, false, true
@@ -217,6 +226,12 @@ func TestAnOlderCredentialThatIsInUseAgainIsShown(t *testing.T) {
 func exchanged(s *State) {
 	s.Exchanged = true
 	s.Report.Status.Credential.AccountUID = "identity"
+}
+
+// lost is a restored MemberCluster whose agent has not come to this hub.
+func lost(s *State) {
+	s.Exchanged, s.Acting, s.Awaited = true, false, true
+	s.Restored, s.Report.Status = s.Report.Status.AgentKey, clusterv1beta1.InternalMemberClusterStatus{}
 }
 
 // TestOnlyTheAPIServerMakesAMemberACopy has the cache show a record that is newer than the report,

@@ -52,6 +52,9 @@ type State struct {
 	// Awaited: the agent sends no heartbeats, and may later read in its report a credential sealed to
 	// its key.
 	Awaited bool
+	// Restored is the public key of an agent that has not come to this restored hub; nil for all other
+	// agents.
+	Restored []byte
 	// Key is the fingerprint of the member's pinned key, "" if none; Accepted is the annotation
 	// muster/accept-credential.
 	Key, Accepted string
@@ -109,7 +112,16 @@ func (s State) Used() *clusterv1beta1.CredentialInUse {
 // rejoin by its key, and must have the member's pinned key.
 func (s State) renewable() bool {
 	return (s.Acting || s.Awaited) && s.AccountUID != "" && s.Report != nil && s.Key != "" &&
-		credential.Fingerprint(s.Report.Status.AgentKey) == s.Key && s.Credential().Superseded == nil
+		credential.Fingerprint(s.agentKey()) == s.Key && s.Credential().Superseded == nil
+}
+
+// agentKey returns the public key that credentials are sealed to: the reported one, or else the
+// restored one.
+func (s State) agentKey() []byte {
+	if len(s.Report.Status.AgentKey) > 0 {
+		return s.Report.Status.AgentKey
+	}
+	return s.Restored
 }
 
 // renewalDue returns the time to issue the next credential; zero if the hub renews none. The hub
@@ -120,6 +132,8 @@ func (s State) renewalDue(requested time.Duration, began time.Time) time.Time {
 	switch {
 	case !s.renewable():
 		return time.Time{}
+	case len(s.Restored) > 0 && issued == nil:
+		return s.Created
 	case !s.Acting: // no agent uses a credential or has lost one
 	case s.Exchanged && s.Used() == nil && issued == nil:
 		return s.Created

@@ -59,7 +59,9 @@ func (r *reconciliation) Observe(ctx context.Context, member lifecycle.Observed)
 	if err := r.observeWorks(ctx); err != nil {
 		return err
 	}
-	return r.observeExchange(ctx)
+	err := r.observeExchange(ctx)
+	r.AddTokens(ctx, &o.Observed, o.credential.Key)
+	return err
 }
 
 // observeIdentity checks whether the identity in the spec may be used.
@@ -156,14 +158,18 @@ func (o observed) wait(now time.Time) time.Duration {
 func (r *reconciliation) prepare(ctx context.Context) error {
 	o := &r.o
 	err := r.pinKey(ctx)
+	if err == nil {
+		err = r.endReturn(ctx)
+	}
 	if err != nil {
 		return err
 	}
 	failure := r.prepareAccount(ctx)
 	request := membernamespace.Join(period(r.mc), r.AddressToAsk(&o.Observed), o.Term)
-	request.HealthCheck, request.Credential = r.Config.Current().HealthCheck.Thresholds(), r.renewer.Issue(ctx, &o.credential)
+	issued, unpublished := r.publish(ctx, r.renewer.Issue(ctx, &o.credential))
+	request.HealthCheck, request.Credential = r.Config.Current().HealthCheck.Thresholds(), issued
 	request.Warning, request.Quarantined = o.credential.Warning(), o.Quarantined
-	o.credential.Failure = errors.Join(failure, o.credential.Failure)
+	o.credential.Failure = errors.Join(failure, unpublished, o.credential.Failure)
 	if err := r.ask(ctx, o, request); err != nil {
 		return err
 	}

@@ -42,6 +42,7 @@ func (r *reconciliation) observeExchange(ctx context.Context) (err error) {
 		o.credential.AccountUID = o.account.UID
 	}
 	o.credential.Exchange, o.credential.Awaited = o.exchange(), o.isAwaited(r.Clock.Now())
+	r.observeReturn()
 	return r.renewer.Observe(ctx, &o.credential)
 }
 
@@ -110,7 +111,8 @@ func (r *reconciliation) prepareAccount(ctx context.Context) error {
 	case o.accountFits():
 		return r.restoreReconnect(ctx, *o)
 	case o.account.UID != "": // endExchange deletes it
-	case o.accountLag == 0 && o.admitted() && o.takesCredentials() && o.reportedKey() == o.credential.Key && o.isShownByIdentity():
+	case o.accountLag > 0:
+	case o.returns(), o.admitted() && o.takesCredentials() && o.reportedKey() == o.credential.Key && o.isShownByIdentity():
 		account := o.ExchangedAccount(o.exchange())
 		if err := kube.Ensure(ctx, r.Client, account); err != nil {
 			return err

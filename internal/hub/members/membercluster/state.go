@@ -121,6 +121,11 @@ func joinedCondition(o observed, departure lifecycle.Departure) result {
 		if o.Epoch > 0 {
 			message += fmt.Sprintf(" and config.memberNamespace=%s, because the member was revoked before", o.Namespace)
 		}
+		if o.returns() {
+			message = fmt.Sprintf("waiting for the agent with key %s, which comes by itself with a token of the standby: a credential for it is "+
+				"published; else give it config.hubURL and config.hubCA of this hub, and a token of %s",
+				o.credential.Key[:renewal.KeyShown], describedShort(o.identity))
+		}
 		if joined != nil && joined.Message != "" {
 			message = joined.Message
 		}
