@@ -27,6 +27,7 @@ import (
 	audit "github.com/muster-fleet/muster/api/muster/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/backup"
+	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/fleet/term"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/testkube"
@@ -43,6 +44,9 @@ type loss struct {
 	delivered types.UID
 	// foreign is an object of a user on the cluster of the restored hub.
 	foreign *corev1.Secret
+	// key is the key of the agent of a MemberCluster, and server the address of the lost hub.
+	key    credential.AgentKey
+	server string
 }
 
 // mayPlace gives the author of a placement the rights.

@@ -50,6 +50,7 @@ var scenarios = []scenario{
 	{"upgrade", []string{hub, agent, deployer}, (*run).importedCluster, (*run).upgrade},
 	{"ca", []string{hub, agent}, (*run).clusterAtAnAddress, (*run).rotate},
 	{"restore", []string{restore, restored, agent}, (*run).lostHub, (*run).restoreHub},
+	{"standby", []string{hub, agent}, (*run).memberOfLostHub, (*run).comeToStandby},
 }
 
 // joinByToken makes a token, installs an agent with its values and waits for the member.
@@ -139,6 +140,12 @@ func (in *run) joinAsMemberCluster() {
 		HeartbeatPeriodSeconds: 60,
 	}})
 	in.startMemberAgent()
+	in.untilMemberHealthy()
+}
+
+// untilMemberHealthy waits until the MemberCluster has joined with a credential of the hub.
+func (in *run) untilMemberHealthy() {
+	in.t.Helper()
 	in.eventually("the member is healthy", func() error {
 		var mc clusterv1beta1.MemberCluster
 		if err := in.get(&mc, "", in.id); err != nil {
