@@ -19,7 +19,7 @@ import (
 //
 //	restored ──► account, credential sealed to the key ──► published ──► agent opens and uses it ──► published no more
 //
-// Until the agent comes, the hub replaces the credential twice in its life.
+// Until the agent comes, the hub replaces the credential twice in its life, for a year.
 
 // restoredKey returns the public key of an agent from a backup; nil if there is none, or another
 // key is pinned to the MemberCluster.
@@ -37,7 +37,8 @@ func (r *reconciliation) observeReturn() {
 	if o.admitted() && r.awaitsReturn() {
 		o.credential.Restored = restoredKey(r.mc)
 	}
-	o.credential.Awaited = o.credential.Awaited || o.returns() && o.accountFits()
+	until := o.account.CreationTimestamp.Add(reconnectLife)
+	o.credential.Awaited = o.credential.Awaited || o.returns() && o.accountFits() && r.Clock.Now().Before(until)
 }
 
 // awaitsReturn reports whether no agent has come to this restored hub.

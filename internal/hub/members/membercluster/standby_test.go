@@ -7,12 +7,31 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 )
+
+// controllerAt is a controller with a clock and nothing else.
+func controllerAt(now time.Time) *Controller {
+	return &Controller{Controller: &lifecycle.Controller{Deps: controller.Deps{Clock: clocktesting.NewFakePassiveClock(now)}}}
+}
+
+func TestForHowLongTheAgentOfALostHubIsAwaited(t *testing.T) {
+	for age, want := range map[time.Duration]bool{0: true, reconnectLife - time.Second: true, reconnectLife: false} {
+		r := &reconciliation{mc: &clusterv1beta1.MemberCluster{}, o: keyed(t), Controller: controllerAt(now)}
+		r.o.credential.Restored = r.o.Report.Status.AgentKey
+		r.o.account = metadataOf(r.o.ExchangedAccount(r.o.exchange()))
+		r.o.account.CreationTimestamp = metav1.NewTime(now.Add(-age))
+		if r.observeReturn(); r.o.credential.Awaited != want {
+			t.Errorf("%s after the restore it is awaited: %t", age, r.o.credential.Awaited)
+		}
+	}
+}
 
 func TestForWhichAgentsOfALostHubACredentialIsIssued(t *testing.T) {
 	key, err := credential.NewAgentKey()
@@ -48,7 +67,7 @@ func TestForWhichAgentsOfALostHubACredentialIsIssued(t *testing.T) {
 			fleet.AnnotationAgentKey:    credential.Fingerprint(key.Public()),
 			fleet.AnnotationRestoredKey: base64.StdEncoding.EncodeToString(key.Public()),
 		}}}
-		r := &reconciliation{mc: mc, o: keyed(t, withoutKey, unreported)}
+		r := &reconciliation{mc: mc, o: keyed(t, withoutKey, unreported), Controller: controllerAt(now)}
 		r.o.RecordedBeat, r.o.Liveness.LastBeat = time.Time{}, time.Time{}
 		c.change(r)
 		r.observeReturn()
