@@ -166,11 +166,13 @@ func (r *reconciliation) prepare(ctx context.Context) error {
 	}
 	failure := r.prepareAccount(ctx)
 	request := membernamespace.Join(period(r.mc), r.AddressToAsk(&o.Observed), o.Term)
-	issued, unpublished := r.publish(ctx, r.renewer.Issue(ctx, &o.credential))
-	request.HealthCheck, request.Credential = r.Config.Current().HealthCheck.Thresholds(), issued
+	request.HealthCheck, request.Credential = r.Config.Current().HealthCheck.Thresholds(), r.renewer.Issue(ctx, &o.credential)
 	request.Warning, request.Quarantined = o.credential.Warning(), o.Quarantined
-	o.credential.Failure = errors.Join(failure, unpublished, o.credential.Failure)
+	o.credential.Failure = errors.Join(failure, o.credential.Failure)
 	if err := r.ask(ctx, o, request); err != nil {
+		return err
+	}
+	if err := r.publish(ctx); err != nil {
 		return err
 	}
 	if o.QuarantineLeft, err = r.Confine(ctx, o.Observed); err != nil {

@@ -4,8 +4,11 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"maps"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -49,33 +52,31 @@ func (r *reconciliation) awaitsReturn() bool {
 // returns reports whether the hub awaits an agent of the lost hub.
 func (o observed) returns() bool { return len(o.credential.Restored) > 0 }
 
-// publish shows a new credential to the agent of a lost hub. After a failure it returns the
-// credential before it, so that the next reconcile issues another one.
-func (r *reconciliation) publish(ctx context.Context, issued *clusterv1beta1.IssuedCredential) (*clusterv1beta1.IssuedCredential, error) {
+// publish shows the credential in the report to the agent of a lost hub.
+func (r *reconciliation) publish(ctx context.Context) error {
 	o := &r.o
-	if !o.returns() || issued == nil || len(issued.Sealed) == 0 {
-		return issued, nil
+	if !o.returns() || o.Report == nil || o.Report.Spec.Credential == nil || len(o.Report.Spec.Credential.Sealed) == 0 {
+		return nil
 	}
-	var before *clusterv1beta1.IssuedCredential
-	if o.Report != nil {
-		before = o.Report.Spec.Credential
+	key := standby.PublishedAt(r.SystemNamespace, o.credential.Key)
+	published, err := standby.Published(key, ownerOf(r.mc), o.Report.Spec.Credential)
+	if err != nil {
+		return err
 	}
-	if before != nil && before.AccountUID == issued.AccountUID && before.Sequence == issued.Sequence {
-		return issued, nil
+	have := &corev1.ConfigMap{}
+	err = r.Live.Get(ctx, key, have)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading ConfigMap %s, the credential for the agent of a lost hub: %w", key, err)
+	}
+	if err == nil && maps.Equal(have.Data, published.Data) {
+		return nil
 	}
 	role, binding := standby.ReadingPublished(r.SystemNamespace)
 	missing, err := kube.Missing(ctx, r.Client, kube.MetadataOf(r.Client.Scheme()), role, binding)
 	if err != nil {
-		return before, err
+		return err
 	}
-	published, err := standby.Published(standby.PublishedAt(r.SystemNamespace, o.credential.Key), ownerOf(r.mc), issued)
-	if err != nil {
-		return before, err
-	}
-	if err := kube.Ensure(ctx, r.Client, append(missing, published)...); err != nil {
-		return before, err
-	}
-	return issued, nil
+	return kube.Ensure(ctx, r.Client, append(missing, published)...)
 }
 
 func ownerOf(mc *clusterv1beta1.MemberCluster) metav1.OwnerReference {
