@@ -22,8 +22,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// memberOfLostHub gives a cluster the credential, the key and the term of a lost hub. The hub of the
-// run has the key of the lost one, and a higher term.
+// memberOfLostHub gives a cluster the credential, the key and the term of a lost hub. The hub of
+// the run has the key of the lost one, and a higher term.
 func (in *run) memberOfLostHub() {
 	in.t.Helper()
 	ctx := context.Background()
