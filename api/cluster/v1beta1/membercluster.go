@@ -129,6 +129,10 @@ type MemberClusterStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxItems=40
 	History []HistoryEntry `json:"history,omitempty"`
+	// heartbeatDelay has the delays of the last heartbeats by hour. The hub writes it with the rest of
+	// the status. No decision depends on it. A Muster addition.
+	// +optional
+	HeartbeatDelay *HeartbeatDelay `json:"heartbeatDelay,omitempty"`
 }
 
 // CredentialStatus is the status of an agent's credential.

@@ -254,6 +254,10 @@ type ClusterStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxItems=40
 	History []clusterv1beta1.HistoryEntry `json:"history,omitempty"`
+	// heartbeatDelay has the delays of the last heartbeats by hour. The hub writes it with the rest of
+	// the status. No decision depends on it. Not set for upstream agents. A Muster addition.
+	// +optional
+	HeartbeatDelay *clusterv1beta1.HeartbeatDelay `json:"heartbeatDelay,omitempty"`
 }
 
 // ClusterWindow is the state of a Cluster's windows.

@@ -87,6 +87,11 @@ func TestATenantWritesNoStatusByWhichTheHubDecides(t *testing.T) {
 			"the history of its Cluster", agent, f.clusterRecord(naming.Cluster("legacy")),
 			`{"history":[{"time":"2026-01-01T00:00:00Z","reason":"Left"}]}`,
 		},
+		{"the delays of a Cluster", tenant, cluster, `{"heartbeatDelay":{"hour":"2026-01-01T00:00:00Z","seconds":[60]}}`},
+		{
+			"the delays of its Cluster", agent, f.clusterRecord(naming.Cluster("legacy")),
+			`{"heartbeatDelay":{"hour":"2026-01-01T00:00:00Z","seconds":[60]}}`,
+		},
 		{"how often a token was used", tenant, &token, `{"clusters":[]}`},
 		{"that a token was used", tenant, &token, `{"clusters":["another"]}`},
 	} {

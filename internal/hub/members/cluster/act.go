@@ -95,6 +95,7 @@ func (r *reconciliation) observeAgent(ctx context.Context) (err error) {
 	if !o.RecordedBeat.IsZero() || o.agent == membership.Native {
 		r.Liveness.Track(o.Namespace, period, o.RecordedLost)
 		r.Liveness.Count(o.Namespace, o.Workspace)
+		r.Liveness.Seed(o.Namespace, o.before.HeartbeatDelay)
 	}
 	o.Liveness = r.Liveness.Observe(o.Namespace)
 	r.observeRival(o)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
@@ -339,6 +340,26 @@ func TestLastSeenIsWrittenOnTransitionsAndSeldomBetween(t *testing.T) {
 		if got := lastSeen(c.seen); !got.Equal(c.want) {
 			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
 		}
+	}
+}
+
+func TestADelayIsWrittenWithOtherChangesOnly(t *testing.T) {
+	native := member()
+	native.before = describe(native, lifecycle.Departure{}, now)
+	native.RecordedBeat = native.before.Agent.LastSeen.Time
+	native.Liveness.Delay = &clusterv1beta1.HeartbeatDelay{Hour: metav1.NewTime(now), Seconds: []int32{7}}
+	if status := describe(native, lifecycle.Departure{}, now); !equality.Semantic.DeepEqual(status, native.before) {
+		t.Errorf("the delay alone is written (-want +got):\n%s", cmp.Diff(native.before, status))
+	}
+	native.Refresh, native.Liveness.LastBeat = time.Minute, native.RecordedBeat.Add(time.Minute)
+	status := describe(native, lifecycle.Departure{}, now)
+	if diff := cmp.Diff(native.Liveness.Delay, status.HeartbeatDelay); diff != "" {
+		t.Errorf("with a later heartbeat (-want +got):\n%s", diff)
+	}
+	legacy := native
+	legacy.agent = membership.Legacy
+	if status := describe(legacy, lifecycle.Departure{}, now); status.HeartbeatDelay != nil {
+		t.Errorf("an upstream agent has the delay %v", status.HeartbeatDelay)
 	}
 }
 

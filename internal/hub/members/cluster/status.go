@@ -84,6 +84,7 @@ func describe(o observed, departure lifecycle.Departure, now time.Time) fleet.Cl
 	if o.agent == membership.Native {
 		written := !equality.Semantic.DeepEqual(after, o.before)
 		after.Agent.ClockSkewSeconds = liveness.ShownSkew(o.before.Agent.ClockSkewSeconds, o.Liveness.ClockSkew, written)
+		after.HeartbeatDelay = liveness.ShownDelay(o.before.HeartbeatDelay, o.Liveness.Delay, written)
 	}
 	return after
 }

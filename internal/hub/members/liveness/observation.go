@@ -1,6 +1,10 @@
 package liveness
 
-import "time"
+import (
+	"time"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+)
 
 // skewWorthAWrite is in seconds: a larger change of a clock skew alone justifies a write to the
 // membership object.
@@ -27,6 +31,8 @@ type Observation struct {
 	// Budget. Budget is the longest time without a heartbeat before a member is Lost.
 	Waiting *Waiting
 	Budget  time.Duration
+	// Delay has the longest delays of the heartbeats by hour; nil without any.
+	Delay *clusterv1beta1.HeartbeatDelay
 	// Tracked is the time when this process began to watch the member.
 	Tracked time.Time
 }
@@ -39,7 +45,7 @@ func (t *Tracker) Observe(namespace string) Observation {
 	if !tracked {
 		return Observation{State: Unknown}
 	}
-	o := Observation{State: m.state, Source: m.source, Budget: m.budget(), Tracked: t.server.At(m.tracked)}
+	o := Observation{State: m.state, Source: m.source, Budget: m.budget(), Tracked: t.server.At(m.tracked), Delay: m.delays.status()}
 	if m.waiting != nil && t.clock.Now().Before(m.waiting.Ends(m.budget())) {
 		o.Waiting = &Waiting{
 			Waiter: m.waiting.Waiter, Holder: m.waiting.Holder, Since: t.server.At(m.waiting.Since), Last: t.server.At(m.waiting.Last),

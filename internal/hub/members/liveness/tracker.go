@@ -129,6 +129,9 @@ type member struct {
 	index    int // position in the queue; -1 if not queued
 	// waiting is the agent waiting for the active one; nil for nearly all members.
 	waiting *Waiting
+	// paced: the last heartbeat followed the present period.
+	paced  bool
+	delays delays
 }
 
 // New returns a tracker without members. It measures by the machine's clock, and reports times by
@@ -188,7 +191,7 @@ func (t *Tracker) Track(namespace string, period time.Duration, recordedLost boo
 		return
 	}
 	if m.period != period {
-		m.period = period
+		m.period, m.paced = period, false
 		if m.state != Lost {
 			t.schedule(m, laterOf(m.lastBeat, t.clock.Now().Add(-period)))
 		}
@@ -204,8 +207,10 @@ func (t *Tracker) Beat(namespace string, source Source, written time.Time) {
 		m = &member{namespace: namespace, period: defaultPeriod, index: -1, tracked: t.clock.Now()}
 		t.members[namespace] = m
 	}
-	before, changed := m.state, m.changeSource(source, t.clock.Now())
-	m.lastBeat = t.clock.Now()
+	now := t.clock.Now()
+	before, changed := m.state, m.changeSource(source, now)
+	t.measure(m, !changed, now)
+	m.lastBeat = now
 	t.change(m, Online)
 	t.schedule(m, m.lastBeat)
 	m.skews = [2]time.Duration{written.Sub(t.server.At(m.lastBeat)), m.skews[0]}

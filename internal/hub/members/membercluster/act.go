@@ -47,6 +47,7 @@ func (r *reconciliation) Observe(ctx context.Context, member lifecycle.Observed)
 	if !o.Revoked && !o.RecordedBeat.IsZero() || o.Report != nil && !beatOf(o.Report.Status.AgentStatus).IsZero() {
 		r.Liveness.Track(o.Namespace, max(period(mc), liveness.LeastPeriod), o.RecordedLost)
 		r.Liveness.Count(o.Namespace, "")
+		r.Liveness.Seed(o.Namespace, o.before.HeartbeatDelay)
 	}
 	o.Liveness = r.Liveness.Observe(o.Namespace)
 	if !o.native() {

@@ -197,11 +197,13 @@ func TestABeatAloneChangesTheStatusOnlyWhenItIsToBeShownAnew(t *testing.T) {
 		later.Liveness.LastBeat = now.Add(c.after)
 		later.Report = o.Report.DeepCopy()
 		later.Liveness.ClockSkew = new(int64(-3590))
+		later.Liveness.Delay = &clusterv1beta1.HeartbeatDelay{Hour: metav1.NewTime(now), Seconds: []int32{7}}
 		later.Report.Status.AgentStatus[0].LastReceivedHeartbeat = metav1.NewTime(now.Add(-time.Hour)) // the member's clock does not matter
 		later.Report.Status.AgentStatus[1].LastReceivedHeartbeat = metav1.NewTime(now.Add(c.after))
 		later.Report.Status.ResourceUsage.ObservationTime = metav1.NewTime(now.Add(c.after))
-		if wrote := cmp.Diff(first, describe(later, 1, lifecycle.Departure{}, now.Add(c.after))) != ""; wrote != c.write {
-			t.Errorf("%s: wrote %t, want %t", c.name, wrote, c.write)
+		status := describe(later, 1, lifecycle.Departure{}, now.Add(c.after))
+		if wrote := cmp.Diff(first, status) != ""; wrote != c.write || wrote != (status.HeartbeatDelay != nil) {
+			t.Errorf("%s: wrote %t with the delay %v, want %t", c.name, wrote, status.HeartbeatDelay, c.write)
 		}
 	}
 }

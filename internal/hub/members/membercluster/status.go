@@ -53,6 +53,7 @@ func describe(o observed, generation int64, departure lifecycle.Departure, now t
 	}
 	written := !equality.Semantic.DeepEqual(after, o.before)
 	after.ClockSkewSeconds = liveness.ShownSkew(o.before.ClockSkewSeconds, o.Liveness.ClockSkew, written)
+	after.HeartbeatDelay = liveness.ShownDelay(o.before.HeartbeatDelay, o.Liveness.Delay, written)
 	return after
 }
 
