@@ -24,6 +24,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/bench/rig"
 	"github.com/muster-fleet/muster/internal/testbrowser"
@@ -44,6 +45,11 @@ func BenchmarkDashboard(b *testing.B) {
 				LastSeen: metav1.Now(), KubernetesVersion: "v1.36.3", Version: "v0.1.0",
 			},
 		}}
+	delays := clusterv1beta1.HeartbeatDelay{Hour: metav1.NewTime(time.Now().Truncate(time.Hour))}
+	for hour := range clusterv1beta1.DelayHours {
+		delays.Seconds = append(delays.Seconds, int32(hour%5))
+	}
+	of.Status.HeartbeatDelay = &delays
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(r.ceiling(), "ceiling-writes/s")
 	made := 0

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -68,6 +67,7 @@ type fleetCache struct {
 	sorted  map[string][]*entry          // the same in order; created on demand
 	runs    map[runsOf]map[string]*entry // staged update runs by placement and name
 	trends  trends
+	delays  delayTrends
 	failure map[string]error // why a resource is not up to date; nil if it is
 	listed  map[string]bool
 	readers map[*reader]bool
@@ -87,6 +87,7 @@ func newFleetCache() *fleetCache {
 	return &fleetCache{
 		entries: map[string]map[string]*entry{}, sorted: map[string][]*entry{}, failure: map[string]error{}, listed: map[string]bool{},
 		readers: map[*reader]bool{}, runs: map[runsOf]map[string]*entry{}, trends: trends{},
+		delays: delayTrends{},
 	}
 }
 
@@ -126,8 +127,8 @@ func (r *fleetCache) put(resource string, o client.Object) {
 	}
 	r.entries[resource][after.name] = after
 	r.indexRun(resource, before, after)
-	r.trends.add(before, -1, time.Now())
-	r.trends.add(after, 1, time.Now())
+	r.count(before, -1)
+	r.count(after, 1)
 	r.wake(resource, after.name, before == nil || before.shown != after.shown)
 }
 
@@ -135,7 +136,7 @@ func (r *fleetCache) drop(resource, name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.indexRun(resource, r.entries[resource][name], nil)
-	r.trends.add(r.entries[resource][name], -1, time.Now())
+	r.count(r.entries[resource][name], -1)
 	delete(r.entries[resource], name)
 	r.wake(resource, name, true)
 }
@@ -153,9 +154,10 @@ func (r *fleetCache) replace(resource string, objects []client.Object) {
 		r.indexRun(resource, e, nil)
 	}
 	maps.DeleteFunc(r.trends, func(of trendOf, _ map[int64]perReason) bool { return of.resource == resource })
+	maps.DeleteFunc(r.delays, func(of trendOf, _ *delayCounts) bool { return of.resource == resource })
 	for _, e := range entries {
 		r.indexRun(resource, nil, e)
-		r.trends.add(e, 1, time.Now())
+		r.count(e, 1)
 	}
 	r.entries[resource], r.listed[resource] = entries, true
 	r.wake(resource, "", true)

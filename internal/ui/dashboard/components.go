@@ -22,13 +22,22 @@ type specimen struct {
 	Bands          *bands
 }
 
-// specimenPlot returns a plot with each change.
+// specimenPlot returns a plot with each change, and with delays of a thousand members.
 func specimenPlot(now time.Time) *plot {
 	sums := map[int64]perReason{}
 	for ago, counts := range map[int64]perReason{20: {6, 0, 0}, 9: {0, 0, 3}, 8: {1, 2, 1}, 0: {0, 1, 0}} {
 		sums[hourOf(now)-ago] = counts
 	}
-	return draw(sums, now)
+	p, delays := draw(sums, now), map[delayed]int32{}
+	for ago := range int64(plottedHours) {
+		if ago == 11 || ago == 12 { // a gap
+			continue
+		}
+		hour := int32(hourOf(now) - ago)
+		delays[delayed{hour, uint16(ago % 3)}], delays[delayed{hour, uint16(5 + 9*ago%17)}], delays[delayed{hour, 90}] = 900, 95, 5
+	}
+	p.Delay = delaysOfFleet(delays, now)
+	return p
 }
 
 // specimenBands returns the states of a member that joined, was lost and came back.

@@ -41,6 +41,7 @@ func looking(r rig) map[string]string {
 				Time: metav1.NewTime(time.Now().Add(-time.Duration(hour+i) * time.Hour / 2)), Reason: change, Message: "because",
 			})
 		}
+		edge.Status.HeartbeatDelay = delaysSince(0, int32(i%13), 0, -1, -1, int32(i), 3, int32(i%7))
 		r.check(r.Status().Update(r.t.Context(), edge))
 	}
 	create := func(o client.Object) { r.check(client.IgnoreAlreadyExists(r.Create(r.t.Context(), o))) }

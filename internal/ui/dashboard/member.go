@@ -61,6 +61,7 @@ type shownMember struct {
 	Findings  []explain.Finding
 	Life      []moment
 	Bands     *bands
+	Delay     *delayPlot
 	Usage     []usage
 	// Deliveries are the trees of deliveries, Tree are the objects on the hub.
 	Deliveries []branch
@@ -169,9 +170,9 @@ func (m *shownMember) readDeliveries(ctx context.Context, _ *Server, v *visitor,
 	return nil
 }
 
-// readTimeline reads the conditions, Events and audit entries.
+// readTimeline reads the conditions, delays of heartbeats, Events and audit entries.
 func (m *shownMember) readTimeline(ctx context.Context, _ *Server, v *visitor, record client.Object) error {
-	m.Life, m.Bands = momentsOf(record), bandsOf(record, time.Now())
+	m.Life, m.Bands, m.Delay = momentsOf(record), bandsOf(record, time.Now()), delaysOfMember(record, time.Now())
 	m.readEvents(ctx, v, record)
 	m.readAudit(ctx, v, record)
 	slices.SortStableFunc(m.Life, func(a, b moment) int { return b.At.Compare(a.At) })

@@ -140,6 +140,13 @@ func (r rig) stagedStore(workspace string, s store, i int) {
 		c.Status.Agent.KubernetesVersion = "v1.35.8"
 	}
 	c.Status.History = stagedHistory[s.name]
+	delays := make([]int32, plottedHours)
+	for ago := range delays { // slow networks six hours ago
+		if delays[ago] = int32((i + ago) % 3); ago == 5 || ago == 6 {
+			delays[ago] += int32(6 + i*ago%14)
+		}
+	}
+	c.Status.HeartbeatDelay = delaysSince(0, delays...)
 	switch s.reason {
 	case "AgentLost":
 		c.Status.Agent.LastSeen = since(14 * time.Minute)

@@ -85,8 +85,14 @@ func (t trends) add(e *entry, sign int, now time.Time) {
 	}
 }
 
-// trend returns the changes of the namespaces of a resource, each as an entry of its own without a
-// name.
+// count adds an entry to the plots, or takes it away with the sign -1. The caller has the lock.
+func (r *fleetCache) count(e *entry, sign int) {
+	r.trends.add(e, sign, time.Now())
+	r.delays.add(e, int32(sign), time.Now())
+}
+
+// trend returns the changes of the namespaces of a resource with changes or delays, each as an
+// entry of its own without a name.
 func (r *fleetCache) trend(resource string) (namespaces []*entry, hours map[string]map[int64]perReason) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,6 +100,11 @@ func (r *fleetCache) trend(resource string) (namespaces []*entry, hours map[stri
 	for of, counts := range r.trends {
 		if of.resource == resource {
 			namespaces, hours[of.namespace] = append(namespaces, &entry{namespace: of.namespace}), maps.Clone(counts)
+		}
+	}
+	for of := range r.delays {
+		if of.resource == resource && hours[of.namespace] == nil {
+			namespaces = append(namespaces, &entry{namespace: of.namespace})
 		}
 	}
 	return namespaces, hours
@@ -109,6 +120,8 @@ type plot struct {
 	Hours  []plotHour
 	// Text is the picture in a sentence.
 	Text string
+	// Delay is the picture of the delays of heartbeats; nil without any.
+	Delay *delayPlot
 }
 
 // plotBar is a rectangle of the plot.
@@ -131,17 +144,18 @@ type plotHour struct {
 
 // plotOf returns the plot of all members a visitor may see, or of one workspace.
 func (s *Server) plotOf(ctx context.Context, v *visitor, workspace string, now time.Time) (*plot, error) {
-	sums := map[int64]perReason{}
+	sums, delays := map[int64]perReason{}, map[delayed]int32{}
 	for _, resource := range fleetResources[:2] {
 		namespaces, hours := s.cache.trend(resource)
 		seen, err := v.seen(ctx, resource, namespaces)
 		if err != nil {
 			return nil, err
 		}
+		if workspace != "" {
+			seen = slices.DeleteFunc(slices.Clone(seen), func(e *entry) bool { return e.namespace != workspace })
+		}
+		s.cache.addDelays(delays, resource, seen)
 		for _, e := range seen {
-			if workspace != "" && e.namespace != workspace {
-				continue
-			}
 			for hour, counts := range hours[e.namespace] {
 				sum := sums[hour]
 				for reason, count := range counts {
@@ -151,7 +165,9 @@ func (s *Server) plotOf(ctx context.Context, v *visitor, workspace string, now t
 			}
 		}
 	}
-	return draw(sums, now), nil
+	p := draw(sums, now)
+	p.Delay = delaysOfFleet(delays, now)
+	return p, nil
 }
 
 // The sizes of the picture.

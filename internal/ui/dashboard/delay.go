@@ -1,0 +1,238 @@
+package dashboard
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+)
+
+// delayed is a delay of heartbeats, in seconds, in an hour since 1970.
+type delayed struct {
+	hour    int32
+	seconds uint16
+}
+
+// delaysOf returns the longest delay of the member's heartbeats in each of the last hours.
+func delaysOf(o client.Object, now time.Time) (delays []delayed) {
+	var recorded *clusterv1beta1.HeartbeatDelay
+	switch member := o.(type) {
+	case *fleet.Cluster:
+		recorded = member.Status.HeartbeatDelay
+	case *clusterv1beta1.MemberCluster:
+		recorded = member.Status.HeartbeatDelay
+	}
+	if recorded == nil {
+		return nil
+	}
+	newest := hourOf(now)
+	for ago, seconds := range recorded.Seconds {
+		hour := hourOf(recorded.Hour.Time) - int64(ago)
+		if seconds >= 0 && hour <= newest && hour > newest-plottedHours {
+			delays = append(delays, delayed{int32(hour), uint16(min(seconds, math.MaxUint16))})
+		}
+	}
+	return slices.Clip(delays)
+}
+
+// delayTrends counts the members of each namespace of a resource by their delays. It follows the
+// entries of the inventory, so a page need not read all members.
+type delayTrends map[trendOf]*delayCounts
+
+// delayCounts has the number of members for each delay in each hour.
+type delayCounts struct {
+	members map[delayed]int32
+	// oldest is the oldest hour since the last removal of hours.
+	oldest int64
+}
+
+// add adds the delays of an entry, or takes them away with the sign -1. It drops hours no longer in
+// the plot.
+func (t delayTrends) add(e *entry, sign int32, now time.Time) {
+	if e == nil || len(e.delays) == 0 {
+		return
+	}
+	visible := trendOf{e.resource, e.namespace}
+	of := t[visible]
+	if of == nil {
+		of = &delayCounts{members: map[delayed]int32{}}
+		t[visible] = of
+	}
+	if oldest := hourOf(now) - plottedHours + 1; of.oldest != oldest {
+		of.oldest = oldest
+		maps.DeleteFunc(of.members, func(d delayed, _ int32) bool { return int64(d.hour) < oldest })
+	}
+	for _, d := range e.delays {
+		switch members := of.members[d] + sign; {
+		case int64(d.hour) < of.oldest:
+		case members == 0:
+			delete(of.members, d)
+		default:
+			of.members[d] = members
+		}
+	}
+	if len(of.members) == 0 {
+		delete(t, visible)
+	}
+}
+
+// addDelays adds the number of members for each delay in the namespaces of a resource.
+func (r *fleetCache) addDelays(sums map[delayed]int32, resource string, namespaces []*entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range namespaces {
+		if of := r.delays[trendOf{resource, e.namespace}]; of != nil {
+			for d, members := range of.members {
+				sums[d] += members
+			}
+		}
+	}
+}
+
+// delayPlot is the picture of the delays in the last hours, of one member or of many.
+type delayPlot struct {
+	// Bars are the rectangles in a picture of 240 by 100 units. An hour without a measured heartbeat
+	// has none.
+	Bars []plotBar
+	// Series has the maximum of each figure. Hours has the hours since the first measured one, the
+	// newest first.
+	Series []delaySeries
+	Hours  []delayHour
+	// Text is the picture in a sentence.
+	Text string
+}
+
+// delaySeries is a figure of each hour, with its maximum in seconds. Without a class it is not in
+// the picture.
+type delaySeries struct {
+	Class, Label string
+	Most         int
+}
+
+// longest is the label of the largest figure.
+const longest = "longest"
+
+// Text returns the figure with its maximum.
+func (s delaySeries) Text() string {
+	if s.Label == longest {
+		return fmt.Sprintf("%s %d s", s.Label, s.Most)
+	}
+	return fmt.Sprintf("%s at most %d s", s.Label, s.Most)
+}
+
+// delayHour is an hour with its figures, in seconds; without any, no heartbeat was measured.
+type delayHour struct {
+	At      time.Time
+	Figures []int
+}
+
+// nearlyAll is the share of members, in percent, with at most the upper delay in the picture. A
+// large fleet always has some slow members, which would hide all others.
+const nearlyAll = 99
+
+// delaysOfFleet returns the plot of the delays of many members; nil without any.
+func delaysOfFleet(members map[delayed]int32, now time.Time) *delayPlot {
+	figures := map[int64][]int{}
+	byHour := map[int64][]delayed{}
+	for d := range members {
+		byHour[int64(d.hour)] = append(byHour[int64(d.hour)], d)
+	}
+	for hour, delays := range byHour {
+		slices.SortFunc(delays, func(a, b delayed) int { return int(a.seconds) - int(b.seconds) })
+		all := 0
+		for _, d := range delays {
+			all += int(members[d])
+		}
+		atMost := func(percent int) int { // the delay of this share of the members, in whole members
+			seen := 0
+			for _, d := range delays {
+				if seen += int(members[d]); seen*100 >= all*percent {
+					return int(d.seconds)
+				}
+			}
+			return 0
+		}
+		figures[hour] = []int{atMost(50), atMost(nearlyAll), atMost(100)}
+	}
+	return drawDelays(figures, now, delaySeries{Class: "p-median", Label: "median"},
+		delaySeries{Class: "p-most", Label: fmt.Sprintf("%d of 100 members", nearlyAll)}, delaySeries{Label: longest})
+}
+
+// delaysOfMember returns the plot of the delays of one member; nil without any.
+func delaysOfMember(record client.Object, now time.Time) *delayPlot {
+	figures := map[int64][]int{}
+	for _, d := range delaysOf(record, now) {
+		figures[int64(d.hour)] = []int{int(d.seconds)}
+	}
+	return drawDelays(figures, now, delaySeries{Class: "p-median", Label: longest})
+}
+
+// leastScale is the least height of the picture in seconds: the shortest heartbeat period.
+const leastScale = 10
+
+// drawDelays returns the plot of some figures by hour, in the order of their size.
+func drawDelays(figures map[int64][]int, now time.Time, series ...delaySeries) *delayPlot {
+	p, newest := &delayPlot{Series: series}, hourOf(now)
+	scale, missing := leastScale, 0
+	for hour := newest - plottedHours + 1; hour <= newest; hour++ {
+		is := figures[hour]
+		if is == nil && len(p.Hours) == 0 {
+			continue
+		}
+		p.Hours = append(p.Hours, delayHour{time.Unix(hour*int64(time.Hour/time.Second), 0).UTC(), is})
+		if is == nil && hour < newest {
+			missing++
+		}
+		for i, seconds := range is {
+			if series[i].Most = max(series[i].Most, seconds); series[i].Class != "" {
+				scale = max(scale, seconds)
+			}
+		}
+	}
+	if len(p.Hours) == 0 {
+		return nil
+	}
+	slices.Reverse(p.Hours)
+	p.bars(newest, scale)
+	texts := make([]string, len(series))
+	for i, s := range series {
+		texts[i] = s.Text()
+	}
+	p.Text = "heartbeat delay in the last 24 hours: " + strings.Join(texts, ", ")
+	if missing > 0 {
+		p.Text += fmt.Sprintf("; hours without a measured heartbeat: %d", missing)
+	}
+	return p
+}
+
+// bars adds the rectangles: for each measured hour a part of the axis, and the figures above each
+// other.
+func (p *delayPlot) bars(newest int64, scale int) {
+	const axis = 1.0
+	unit := (plotHeight - axis) / float64(scale)
+	for _, hour := range p.Hours {
+		if hour.Figures == nil {
+			continue
+		}
+		x := float64(plottedHours-1-(newest-hourOf(hour.At))) * hourWidth
+		p.Bars = append(p.Bars, plotBar{Class: "axis", X: x, Y: plotHeight - axis, Width: hourWidth, Height: axis})
+		below := 0
+		for i, seconds := range hour.Figures {
+			if p.Series[i].Class == "" || seconds == below {
+				continue
+			}
+			p.Bars = append(p.Bars, plotBar{
+				Class: p.Series[i].Class, X: x + (hourWidth-barWidth)/2, Y: plotHeight - axis - float64(seconds)*unit,
+				Width: barWidth, Height: float64(seconds-below) * unit,
+			})
+			below = seconds
+		}
+	}
+}
