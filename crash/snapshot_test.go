@@ -252,7 +252,7 @@ var counters = []string{
 // here the namespaces of all runs. Members also report the error of their clocks, on one machine
 // the time of a heartbeat. A deployer writes the note of compared objects in a release at most once
 // a minute, and the next one at once.
-var late = []string{"used", "registrations", "lastUsed", "namespaces", "clockSkewSeconds", "muster-compared"}
+var late = []string{"used", "registrations", "lastUsed", "namespaces", "clockSkewSeconds", "heartbeatDelay", "muster-compared"}
 
 // object is how an object is but for times and counters. Of a Secret the keys are told, because the
 // values are keys and tokens; of a Lease that it is there, because it is renewed all the time.

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -20,8 +21,18 @@ type delayed struct {
 	seconds uint16
 }
 
-// delaysOf returns the longest delay of the member's heartbeats in each of the last hours.
-func delaysOf(o client.Object, now time.Time) (delays []delayed) {
+// unmeasured marks an hour without a measured heartbeat.
+const unmeasured = math.MaxUint16
+
+// delays holds the longest delay of a member's heartbeats in each of the last hours: first of the
+// newest hour, then of the hours before it. There is one for each member, so it is small.
+type delays struct {
+	newest  int32
+	seconds []uint16
+}
+
+// delaysOf returns the delays in the status of a member.
+func delaysOf(o client.Object) (d delays) {
 	var recorded *clusterv1beta1.HeartbeatDelay
 	switch member := o.(type) {
 	case *fleet.Cluster:
@@ -30,16 +41,26 @@ func delaysOf(o client.Object, now time.Time) (delays []delayed) {
 		recorded = member.Status.HeartbeatDelay
 	}
 	if recorded == nil {
-		return nil
+		return delays{}
 	}
-	newest := hourOf(now)
+	d = delays{newest: int32(hourOf(recorded.Hour.Time)), seconds: make([]uint16, len(recorded.Seconds))}
 	for ago, seconds := range recorded.Seconds {
-		hour := hourOf(recorded.Hour.Time) - int64(ago)
-		if seconds >= 0 && hour <= newest && hour > newest-plottedHours {
-			delays = append(delays, delayed{int32(hour), uint16(min(seconds, math.MaxUint16))})
+		if d.seconds[ago] = unmeasured; seconds >= 0 {
+			d.seconds[ago] = uint16(min(seconds, unmeasured-1))
 		}
 	}
-	return slices.Clip(delays)
+	return d
+}
+
+// all returns the measured delays.
+func (d delays) all() iter.Seq[delayed] {
+	return func(yield func(delayed) bool) {
+		for ago, seconds := range d.seconds {
+			if seconds != unmeasured && !yield(delayed{d.newest - int32(ago), seconds}) {
+				return
+			}
+		}
+	}
 }
 
 // delayTrends counts the members of each namespace of a resource by their delays. It follows the
@@ -56,7 +77,7 @@ type delayCounts struct {
 // add adds the delays of an entry, or takes them away with the sign -1. It drops hours no longer in
 // the plot.
 func (t delayTrends) add(e *entry, sign int32, now time.Time) {
-	if e == nil || len(e.delays) == 0 {
+	if e == nil || len(e.delays.seconds) == 0 {
 		return
 	}
 	visible := trendOf{e.resource, e.namespace}
@@ -69,7 +90,7 @@ func (t delayTrends) add(e *entry, sign int32, now time.Time) {
 		of.oldest = oldest
 		maps.DeleteFunc(of.members, func(d delayed, _ int32) bool { return int64(d.hour) < oldest })
 	}
-	for _, d := range e.delays {
+	for d := range e.delays.all() {
 		switch members := of.members[d] + sign; {
 		case int64(d.hour) < of.oldest:
 		case members == 0:
@@ -168,7 +189,7 @@ func delaysOfFleet(members map[delayed]int32, now time.Time) *delayPlot {
 // delaysOfMember returns the plot of the delays of one member; nil without any.
 func delaysOfMember(record client.Object, now time.Time) *delayPlot {
 	figures := map[int64][]int{}
-	for _, d := range delaysOf(record, now) {
+	for d := range delaysOf(record).all() {
 		figures[int64(d.hour)] = []int{int(d.seconds)}
 	}
 	return drawDelays(figures, now, delaySeries{Class: "p-median", Label: longest})

@@ -35,7 +35,7 @@ type entry struct {
 	facts   *facts
 	// changes and delays are in the plots; they are set for members only.
 	changes []happened
-	delays  []delayed
+	delays  delays
 	// finding is the first problem; nil without one.
 	finding *explain.Finding
 	// since is the time of the last change of a condition, or else of the creation.
@@ -162,7 +162,7 @@ func entryOf(resource string, o client.Object) *entry {
 		e.asked = askedOf(request)
 	case resource == clusters, resource == memberClusters:
 		e.facts, e.version = factsOf(o, e.labels), strings.Clone(view.Column(o, "VERSION", time.Now()))
-		e.changes, e.delays, e.whyNow = happenedTo(o, time.Now()), delaysOf(o, time.Now()), whyNow(o)
+		e.changes, e.delays, e.whyNow = happenedTo(o, time.Now()), delaysOf(o), whyNow(o)
 	default:
 		e.object = o
 	}
