@@ -24,8 +24,8 @@ type delayed struct {
 // unmeasured marks an hour without a measured heartbeat.
 const unmeasured = math.MaxUint16
 
-// delays holds the longest delay of a member's heartbeats in each of the last hours: first of the
-// newest hour, then of the hours before it. There is one for each member, so it is small.
+// delays holds the longest delay of a member's heartbeats in each of the last hours, the newest
+// hour first. There is one for each member, so it is small.
 type delays struct {
 	newest  int32
 	seconds []uint16
@@ -81,25 +81,25 @@ func (t delayTrends) add(e *entry, sign int32, now time.Time) {
 		return
 	}
 	visible := trendOf{e.resource, e.namespace}
-	of := t[visible]
-	if of == nil {
-		of = &delayCounts{members: map[delayed]int32{}}
-		t[visible] = of
+	counts := t[visible]
+	if counts == nil {
+		counts = &delayCounts{members: map[delayed]int32{}}
+		t[visible] = counts
 	}
-	if oldest := hourOf(now) - plottedHours + 1; of.oldest != oldest {
-		of.oldest = oldest
-		maps.DeleteFunc(of.members, func(d delayed, _ int32) bool { return int64(d.hour) < oldest })
+	if oldest := hourOf(now) - plottedHours + 1; counts.oldest != oldest {
+		counts.oldest = oldest
+		maps.DeleteFunc(counts.members, func(d delayed, _ int32) bool { return int64(d.hour) < oldest })
 	}
 	for d := range e.delays.all() {
-		switch members := of.members[d] + sign; {
-		case int64(d.hour) < of.oldest:
+		switch members := counts.members[d] + sign; {
+		case int64(d.hour) < counts.oldest:
 		case members == 0:
-			delete(of.members, d)
+			delete(counts.members, d)
 		default:
-			of.members[d] = members
+			counts.members[d] = members
 		}
 	}
-	if len(of.members) == 0 {
+	if len(counts.members) == 0 {
 		delete(t, visible)
 	}
 }
@@ -165,25 +165,28 @@ func delaysOfFleet(members map[delayed]int32, now time.Time) *delayPlot {
 	for d := range members {
 		byHour[int64(d.hour)] = append(byHour[int64(d.hour)], d)
 	}
-	for hour, delays := range byHour {
-		slices.SortFunc(delays, func(a, b delayed) int { return int(a.seconds) - int(b.seconds) })
-		all := 0
-		for _, d := range delays {
-			all += int(members[d])
-		}
-		atMost := func(percent int) int { // the delay of this share of the members, in whole members
-			seen := 0
-			for _, d := range delays {
-				if seen += int(members[d]); seen*100 >= all*percent {
-					return int(d.seconds)
-				}
-			}
-			return 0
-		}
-		figures[hour] = []int{atMost(50), atMost(nearlyAll), atMost(100)}
+	for hour, sorted := range byHour {
+		slices.SortFunc(sorted, func(a, b delayed) int { return int(a.seconds) - int(b.seconds) })
+		figures[hour] = []int{atMostDelayed(sorted, members, 50), atMostDelayed(sorted, members, nearlyAll), atMostDelayed(sorted, members, 100)}
 	}
 	return drawDelays(figures, now, delaySeries{Class: "p-median", Label: "median"},
 		delaySeries{Class: "p-most", Label: fmt.Sprintf("%d of 100 members", nearlyAll)}, delaySeries{Label: longest})
+}
+
+// atMostDelayed returns the delay that a share of the members, in percent, does not exceed. The
+// delays are of one hour and in their order.
+func atMostDelayed(sorted []delayed, members map[delayed]int32, percent int) (seconds int) {
+	total, seen := 0, 0
+	for _, d := range sorted {
+		total += int(members[d])
+	}
+	for _, d := range sorted {
+		if seen*100 < total*percent {
+			seconds = int(d.seconds)
+		}
+		seen += int(members[d])
+	}
+	return seconds
 }
 
 // delaysOfMember returns the plot of the delays of one member; nil without any.
@@ -203,15 +206,15 @@ func drawDelays(figures map[int64][]int, now time.Time, series ...delaySeries) *
 	p, newest := &delayPlot{Series: series}, hourOf(now)
 	scale, missing := leastScale, 0
 	for hour := newest - plottedHours + 1; hour <= newest; hour++ {
-		is := figures[hour]
-		if is == nil && len(p.Hours) == 0 {
+		measured := figures[hour]
+		if measured == nil && len(p.Hours) == 0 {
 			continue
 		}
-		p.Hours = append(p.Hours, delayHour{time.Unix(hour*int64(time.Hour/time.Second), 0).UTC(), is})
-		if is == nil && hour < newest {
+		p.Hours = append(p.Hours, delayHour{time.Unix(hour*int64(time.Hour/time.Second), 0).UTC(), measured})
+		if measured == nil && hour < newest {
 			missing++
 		}
-		for i, seconds := range is {
+		for i, seconds := range measured {
 			if series[i].Most = max(series[i].Most, seconds); series[i].Class != "" {
 				scale = max(scale, seconds)
 			}

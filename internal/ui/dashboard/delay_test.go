@@ -132,7 +132,9 @@ func TestThePlotOfDelaysShowsGapsAsGaps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`aria-label="` + text + `"`, `<td class="soft" colspan="3">not measured</td>`, `<td class="number">60 s</td>`} {
+	for _, want := range []string{
+		`aria-label="` + text + `"`, `<td class="soft" colspan="3">not measured</td>`, `<td class="number">60 s</td>`,
+	} {
 		if !strings.Contains(html, want) {
 			t.Errorf("the page lacks %s: %s", want, html)
 		}

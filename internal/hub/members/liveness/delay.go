@@ -55,7 +55,7 @@ func (d *delays) seed(recorded *clusterv1beta1.HeartbeatDelay, now time.Time) {
 }
 
 // note notes the delay of a heartbeat; an early one has none. The clock of the API server may move
-// back: an hour of the last day keeps its place, and an earlier one drops all later hours.
+// back. An hour of the last day then keeps its place, and an earlier hour drops all others.
 func (d *delays) note(now time.Time, delay time.Duration) {
 	hour := hourOf(now)
 	switch {
@@ -110,8 +110,8 @@ func (t *Tracker) Seed(namespace string, recorded *clusterv1beta1.HeartbeatDelay
 	}
 }
 
-// measure notes the delay of a heartbeat seen now. A heartbeat has none if the hub cannot know
-// when it was due: the first one, one of another agent, and one after a change of the period.
+// measure notes the delay of a heartbeat seen now. The hub cannot know when some heartbeats are
+// due: the first one, one of another agent, and one after a change of the period.
 func (t *Tracker) measure(m *member, sameAgent bool, now time.Time) {
 	if m.state == Online && m.paced && sameAgent {
 		m.delays.note(t.server.At(now), now.Sub(m.lastBeat)-m.period)

@@ -35,7 +35,8 @@ func TestTheLongestDelayOfEachHourIsKept(t *testing.T) {
 		want     *clusterv1beta1.HeartbeatDelay
 	}{
 		{"no heartbeat yet", nil, nil, nil},
-		{"the longest of an hour, in whole seconds", nil, []beat{{0, 2 * time.Second}, {minutes, 7900 * time.Millisecond}, {2 * minutes, 0}}, by(0, 7)},
+		{"the longest of an hour, in whole seconds", nil,
+			[]beat{{0, 2 * time.Second}, {minutes, 7900 * time.Millisecond}, {2 * minutes, 0}}, by(0, 7)},
 		{"an early heartbeat is in time", nil, []beat{{0, -5 * time.Second}}, by(0, 0)},
 		{"the next hour begins again", nil, []beat{{0, 9 * time.Second}, {hours, time.Second}}, by(1, 1, 9)},
 		{"hours without a heartbeat are a gap", nil, []beat{{0, 9 * time.Second}, {4 * hours, time.Second}}, by(4, 1, -1, -1, -1, 9)},
