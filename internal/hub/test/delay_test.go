@@ -2,6 +2,7 @@ package hub_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -36,12 +37,12 @@ func TestTheDelayOfALateHeartbeatIsShownAndSurvivesAFailOver(t *testing.T) {
 		var lease coordinationv1.Lease
 		var last time.Time
 		for range 3 {
-			f.check(answer())
+			f.eventually("the agent answers", answer)
 			f.eventually("the agent sends another heartbeat", func() error {
-				if f.check(f.get(&lease, cluster.Status.Namespace, naming.HeartbeatLease)); !lease.Spec.RenewTime.After(last) {
-					return fmt.Errorf("the last one is of %s", last)
+				if err := f.get(&lease, cluster.Status.Namespace, naming.HeartbeatLease); err != nil || lease.Spec.RenewTime.After(last) {
+					return err
 				}
-				return nil
+				return fmt.Errorf("the last one is of %s", last)
 			})
 			last = lease.Spec.RenewTime.Time
 		}
@@ -53,10 +54,11 @@ func TestTheDelayOfALateHeartbeatIsShownAndSurvivesAFailOver(t *testing.T) {
 			reported++
 			report := &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Status.Namespace, Name: cluster.Name}}
 			patch := fmt.Appendf(nil, `{"status":{"kubernetesVersion":"v1.30.%d"}}`, reported)
-			f.check(f.Status().Patch(context.Background(), report, client.RawPatch(types.MergePatchType, patch)))
-			f.check(answer())
-			f.check(f.get(&cluster, f.workspace, cluster.Name))
-			mc := played.record()
+			var mc clusterv1beta1.MemberCluster
+			if err := errors.Join(f.Status().Patch(context.Background(), report, client.RawPatch(types.MergePatchType, patch)), answer(),
+				f.get(&cluster, f.workspace, cluster.Name), f.get(&mc, "", played.name)); err != nil {
+				return err
+			}
 			for of, delay := range map[string]*clusterv1beta1.HeartbeatDelay{
 				"Cluster": cluster.Status.HeartbeatDelay, "MemberCluster": mc.Status.HeartbeatDelay,
 			} {
@@ -74,7 +76,7 @@ func TestTheDelayOfALateHeartbeatIsShownAndSurvivesAFailOver(t *testing.T) {
 	m.stop()
 	time.Sleep(16 * time.Second) // late, and not lost
 	m.start()
-	f.check(answer())
+	f.eventually("the agent answers", answer)
 	shown("both members show the delay")
 	f.restartHub()
 	punctual()
