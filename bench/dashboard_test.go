@@ -109,6 +109,7 @@ func BenchmarkDashboard(b *testing.B) {
 		say("change-last-ms", float64(last.Milliseconds()))
 		say("ceiling-change-ms", float64(ceiling.Milliseconds()))
 		say("memory-MiB", r.rss(served))
+		say("memory-of-its-own-MiB", r.memory(served, "RssAnon:")) // without the pages of the program's file
 		r.end(served)
 	}
 }
