@@ -42,6 +42,7 @@ func figures(p *delayPlot) (all [][]int) {
 }
 
 func TestThePlotFollowsTheDelaysThatAVisitorMaySee(t *testing.T) {
+	inOneHour(t)
 	s, all := remembered()
 	tenant := &visitor{name: "tenant", pace: all.pace, renewed: all.renewed, rights: map[authorizationv1.ResourceAttributes]bool{}}
 	for _, namespace := range []string{"", "a", "b"} {
@@ -142,6 +143,7 @@ func TestThePlotOfDelaysShowsGapsAsGaps(t *testing.T) {
 }
 
 func TestTheTimelineShowsTheDelaysOfTheMember(t *testing.T) {
+	inOneHour(t)
 	mc := &clusterv1beta1.MemberCluster{Status: clusterv1beta1.MemberClusterStatus{HeartbeatDelay: delaysSince(1, 5, -1, 7)}}
 	p := delaysOfMember(mc, time.Now())
 	if diff := cmp.Diff([][]int{nil, {5}, nil, {7}}, figures(p)); diff != "" {
