@@ -100,14 +100,18 @@ func (s *session) watchPlaced(ctx context.Context, placed *supervise.Placed) {
 
 // anythingLeft reports whether the member has any delivered objects left.
 func (s *session) anythingLeft(ctx context.Context) (bool, error) {
-	left, err := s.member.HasApplied(ctx, s.hub.Namespace)
+	members := []string{string(s.hub.Report.UID)}
+	if s.leavePolicy() == "" { // else the deliveries of a lost hub stay
+		members = append(members, s.terms.lostMemberships()...)
+	}
+	left, err := s.member.HasApplied(ctx, s.hub.Namespace, members...)
 	if left || err != nil {
 		s.hasApplied.Store(true)
 	}
 	if left || err != nil || !slices.Contains(s.mode.kinds, protocol.Bundles) {
 		return left, err
 	}
-	if left, err = s.member.HasReleases(ctx, string(s.hub.Report.UID)); left || err != nil || s.leavePolicy() != "" {
+	if left, err = s.member.HasReleases(ctx, members...); left || err != nil || s.leavePolicy() != "" {
 		return left, err
 	}
 	// Only the deployer can find releases of another agent without a Bundle.
@@ -134,7 +138,7 @@ func (s *session) reportDeliveryOff(ctx context.Context, watched []*supervise.Pl
 func (s *session) order(watched []*supervise.Placed) protocol.Order {
 	order := protocol.Order{
 		Hub: s.hub.Target(), Token: s.credential.Load().Token, Namespace: s.hub.Namespace, Name: s.hub.Name, Member: string(s.hub.Report.UID),
-		Leave: s.leavePolicy(), HubTerm: s.terms.get(),
+		Leave: s.leavePolicy(), HubTerm: s.terms.get(), Lost: s.terms.lostMemberships(),
 	}
 	if s.credential.Load().Login != nil {
 		return order // the deployer waits for a credential of the hub, which replaces the kubeconfig's identity

@@ -40,8 +40,11 @@ func (s *session) watchReport(ctx context.Context) {
 
 // handleReport handles the requests of the hub in a report.
 func (s *session) handleReport(current *clusterv1beta1.InternalMemberCluster) {
-	if s.terms.raise(current.Spec.HubTerm) {
+	raised := s.terms.raise(current.Spec.HubTerm)
+	if s.terms.enter(current) || raised {
 		kubeclient.Notify(s.termRaised)
+	}
+	if raised {
 		kubeclient.Notify(s.deliveryDue)
 	}
 	current, fenced := s.obey(current)

@@ -2,10 +2,12 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -28,9 +30,13 @@ type terms struct {
 	// obeyed is the highest term; nil before the first. read is set once the ConfigMap was read.
 	obeyed *clusterv1beta1.HubTerm
 	read   bool
-	// storing serializes the writes; stored is the term in the ConfigMap.
-	storing sync.Mutex
-	stored  *clusterv1beta1.HubTerm
+	// memberships are the memberships at this hub, for the deployer to recognize their deliveries
+	// after a restore of the hub.
+	memberships []membershipAt
+	// storing serializes the writes; stored and storedMemberships are the content of the ConfigMap.
+	storing           sync.Mutex
+	stored            *clusterv1beta1.HubTerm
+	storedMemberships []membershipAt
 }
 
 func (t *terms) get() *clusterv1beta1.HubTerm {
@@ -62,6 +68,11 @@ func (t *terms) load(ctx context.Context) error {
 			break
 		}
 		t.obeyed, t.stored = stored, stored
+		if t.memberships, err = decodeMemberships(configMap.Data[membershipsKey]); err != nil {
+			t.log.Info("The remembered memberships are not used", "configMap", t.member.Namespace+"/"+naming.ObeyedTermConfigMap,
+				"reason", err.Error())
+		}
+		t.storedMemberships = t.memberships
 	}
 	t.read = true
 	return nil
@@ -80,8 +91,34 @@ func (t *terms) raise(offered *clusterv1beta1.HubTerm) bool {
 		return false
 	}
 	t.log.Info("The hub has another term", "hub", term.Name(offered), "from", numberOf(t.obeyed), "to", offered.Term)
+	if !term.SameHub(t.obeyed, offered) {
+		t.memberships = nil
+	}
 	t.obeyed = offered.DeepCopy()
 	return true
+}
+
+// enter remembers the membership of a report, if its hub is the obeyed one. It reports whether the
+// membership is new.
+func (t *terms) enter(report *clusterv1beta1.InternalMemberCluster) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now, known := report.Spec.HubTerm, t.memberships
+	if now == nil || !equality.Semantic.DeepEqual(now, t.obeyed) {
+		return false
+	}
+	t.memberships = remember(known, membershipAt{Report: string(report.UID), Cluster: now.Cluster})
+	return !slices.Equal(known, t.memberships)
+}
+
+// lostMemberships returns the reports of memberships at the hub before its restore.
+func (t *terms) lostMemberships() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.obeyed == nil {
+		return nil
+	}
+	return lostMemberships(t.memberships, t.obeyed.Cluster)
 }
 
 func numberOf(t *clusterv1beta1.HubTerm) int64 {
@@ -91,31 +128,35 @@ func numberOf(t *clusterv1beta1.HubTerm) int64 {
 	return t.Term
 }
 
-// store writes the highest term into the ConfigMap, unless it is there.
+// store writes the highest term and the memberships into the ConfigMap, unless they are there.
 func (t *terms) store(ctx context.Context) error {
 	t.storing.Lock()
 	defer t.storing.Unlock()
-	obeyed := t.get()
-	if obeyed == t.stored {
+	t.mu.Lock()
+	obeyed, memberships := t.obeyed, t.memberships
+	t.mu.Unlock()
+	if obeyed == t.stored && slices.Equal(memberships, t.storedMemberships) {
 		return nil
 	}
 	err := t.member.StoreConfigMap(ctx, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: t.member.Namespace, Name: naming.ObeyedTermConfigMap},
-		Data:       map[string]string{term.ConfigMapKey: term.Encode(obeyed)},
+		Data:       map[string]string{term.ConfigMapKey: term.Encode(obeyed), membershipsKey: encodeMemberships(memberships)},
 	})
 	if err != nil && !apierrors.IsForbidden(err) { // load has logged the missing right
 		return err
 	}
-	t.stored = obeyed
+	t.stored, t.storedMemberships = obeyed, memberships
 	return nil
 }
 
-// accept remembers the term of a hub that has accepted the credential, before the agent obeys it.
+// accept remembers the term of a hub that has accepted the credential, and the membership, before
+// the agent obeys the hub.
 func (t *terms) accept(ctx context.Context, session *hubclient.Session) error {
 	if err := t.load(ctx); err != nil {
 		return err
 	}
 	t.raise(session.Report.Spec.HubTerm)
+	t.enter(session.Report)
 	return t.store(ctx)
 }
 

@@ -162,7 +162,7 @@ func serve(ctx context.Context, d *controllers, first protocol.Order, orders <-c
 		return err
 	}
 	d.hub.Obey(first.HubTerm)
-	d.member = first.Member
+	d.member, d.lost, d.unknown = first.Member, first.Lost, map[protocol.Kind]unknown{}
 	d.idle, d.left, d.removing = map[protocol.Kind]bool{}, map[protocol.Kind]applied.Remaining{}, make(chan struct{})
 	d.log.Info("Deployer started", "version", version.Version, "hub", first.Hub.Server, "namespace", first.Namespace)
 	acquired, release, err := d.lease.acquire(ctx, d.cluster.Kube, d.leaseFailing, exitLost)

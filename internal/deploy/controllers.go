@@ -30,9 +30,11 @@ type controllers struct {
 	config  *rest.Config
 	cluster *release.Cluster
 	hub     *hubclient.Member
-	member  string
-	log     logr.Logger
-	lease   lease
+	// member is the UID of the report, lost has its UIDs from before a restore of the hub.
+	member string
+	lost   []string
+	log    logr.Logger
+	lease  lease
 	// attempts are shared by all runs of the Deployer.
 	attempts *bundle.Attempts
 	renderer *render.Renderer
@@ -46,6 +48,9 @@ type controllers struct {
 	// replies is written under the lock replying.
 	replies  *os.File
 	replying sync.Mutex
+	// unknown has the deliveries unknown to the hub; the lock is unknowing.
+	unknown   map[protocol.Kind]unknown
+	unknowing sync.Mutex
 	// removing is closed when the member leaves and everything must be removed; left is the rest of
 	// each kind.
 	removing chan struct{}
@@ -96,11 +101,11 @@ func (d *controllers) runOnce(ctx context.Context, kind protocol.Kind) error {
 	seen := func(e protocol.Event) { d.reply(protocol.Reply{Kind: kind, Event: &e}) }
 	if kind != protocol.Works {
 		of := &bundle.Deployer{
-			Cluster: d.cluster, Hub: d.hub, Member: d.member, OnlyAgent: kind == protocol.Agent,
+			Cluster: d.cluster, Hub: d.hub, Member: d.member, Lost: d.lost, OnlyAgent: kind == protocol.Agent,
 			Log: d.log, Clock: clock.RealClock{}, Idle: setIdle,
 			Attempts: d.attempts, Renderer: d.renderer,
 			AgentIdle: func(generations map[string]int64) { d.reply(protocol.Reply{Kind: kind, Idle: generations}) },
-			Blocked:   func(blocked protocol.Blocked) { d.reply(protocol.Reply{Blocked: &blocked}) }, Seen: seen,
+			Blocked:   func(why protocol.Blocked, kept []applied.Kept) { d.reportUnknown(kind, unknown{why, kept}) }, Seen: seen,
 		}
 		d.setBundles(of)
 		defer d.setBundles(nil)
@@ -109,7 +114,8 @@ func (d *controllers) runOnce(ctx context.Context, kind protocol.Kind) error {
 	controller, err := work.New(work.Deps{
 		Hub: d.hub.Config(), Member: d.config, Namespace: d.hub.Namespace, Membership: types.UID(d.member), Report: d.hub.Name,
 		Clock: clock.RealClock{}, Log: d.log,
-		Idle: setIdle, Leaving: d.removesAll(), Seen: seen,
+		Idle: setIdle, Leaving: d.removesAll(), Seen: seen, Lost: d.lost,
+		Kept:           func(kept []applied.Kept) { d.reportUnknown(kind, unknown{kept: kept}) },
 		Counted:        func(t protocol.Tally) { d.reply(protocol.Reply{Tally: &t}) },
 		ConfirmDeleted: func(ctx context.Context) error { return d.hub.Removable(ctx, types.UID(d.member), hubclient.Works) },
 	})

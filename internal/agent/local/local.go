@@ -139,10 +139,10 @@ func (c *Cluster) FollowNamespaces(ctx context.Context, store cache.ReflectorSto
 	kubeclient.Follow(ctx, c.namespaces, "", store, outcome)
 }
 
-// HasReleases reports whether releases from deliveries to a member are left, given the UID of its
-// report.
-func (c *Cluster) HasReleases(ctx context.Context, member string) (bool, error) {
-	return c.hasReleases(ctx, naming.LabelMember+"="+member)
+// HasReleases reports whether releases from deliveries to members are left, given the UIDs of their
+// reports.
+func (c *Cluster) HasReleases(ctx context.Context, members ...string) (bool, error) {
+	return c.hasReleases(ctx, naming.LabelMember+" in ("+strings.Join(members, ",")+")")
 }
 
 // HasUnownedReleases reports whether releases without a member exist: from a user, or from a
@@ -170,8 +170,9 @@ func (c *Cluster) hasReleasesIn(ctx context.Context, namespace, selector string)
 	return len(secrets.Items) > 0, nil
 }
 
-// HasApplied reports whether AppliedWorks are left from the Works of a member namespace.
-func (c *Cluster) HasApplied(ctx context.Context, namespace string) (bool, error) {
+// HasApplied reports whether AppliedWorks are left from the Works of a member namespace, given the
+// UIDs of its reports. AppliedWorks of earlier agents name no report.
+func (c *Cluster) HasApplied(ctx context.Context, namespace string, members ...string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	all, err := c.applied.List(ctx, metav1.ListOptions{})
@@ -180,7 +181,10 @@ func (c *Cluster) HasApplied(ctx context.Context, namespace string) (bool, error
 	} else if err != nil {
 		return false, fmt.Errorf("listing AppliedWorks: %w", err)
 	}
-	return slices.ContainsFunc(all.Items, func(a placement.AppliedWork) bool { return a.Spec.WorkNamespace == namespace }), nil
+	return slices.ContainsFunc(all.Items, func(a placement.AppliedWork) bool {
+		marked := a.Labels[naming.LabelMember]
+		return a.Spec.WorkNamespace == namespace && (marked == "" || slices.Contains(members, marked))
+	}), nil
 }
 
 // Create writes a Secret of the agent's namespace, unless one of the name exists.

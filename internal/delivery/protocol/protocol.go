@@ -42,6 +42,9 @@ type Order struct {
 	Leave clusterv1beta1.LeavePolicy `json:"leave,omitempty"`
 	// HubTerm is the term of the hub that the member obeys; nil if it knows none.
 	HubTerm *clusterv1beta1.HubTerm `json:"hubTerm,omitempty"`
+	// Lost are the UIDs of the reports that the member had at its hub before a restore of the hub. The
+	// hub may not know the deliveries from that time.
+	Lost []string `json:"lost,omitempty"`
 }
 
 // Kind is a kind of object delivered by the hub to the member.
@@ -73,13 +76,13 @@ type Reply struct {
 	// Emptied is set once none is left.
 	Left    string `json:"left,omitempty"`
 	Emptied bool   `json:"emptied,omitempty"`
-	// Blocked is the obstacle to removing releases without BundleDeployment; nil in other replies.
+	// Blocked explains why deliveries unknown to the hub still exist; nil in other replies.
 	Blocked *Blocked `json:"blocked,omitempty"`
 	// Tally has the states of the Works, and the results since the previous Tally.
 	Tally *Tally `json:"tally,omitempty"`
 }
 
-// Blocked explains why a release without BundleDeployment still exists; empty if there is none.
+// Blocked explains why a delivery unknown to the hub still exists; empty if there is none.
 type Blocked struct {
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`

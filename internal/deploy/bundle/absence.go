@@ -156,25 +156,6 @@ func (d *Deployer) whyUnconfirmed(err error) string {
 	return err.Error()
 }
 
-// keepRestored labels a release unknown to a restored hub. The label stays, because the resource
-// versions of a restored hub grow again.
-func (d *Deployer) keepRestored(ctx context.Context, name string, delivery *delivery) error {
-	if !delivery.release.HubRestored {
-		if err := d.Cluster.MarkHubRestored(ctx, *delivery.release); err != nil {
-			return err
-		}
-		kept := *delivery.release
-		kept.HubRestored = true
-		d.mu.Lock()
-		delivery.release = &kept
-		d.mu.Unlock()
-	}
-	d.setProblem(name, reasons.HubRestored,
-		fmt.Sprintf("release %s stays, because the hub was restored from a backup that is older than the release, "+
-			"and does not know it: create its Bundle again; to remove the release, delete the Bundle after that", delivery.release))
-	return nil
-}
-
 // watchEnded handles the result of an attempt to watch BundleDeployments.
 func (d *Deployer) watchEnded(err error) {
 	cause := ""

@@ -43,7 +43,7 @@ func (d *Deployer) act(ctx context.Context, name string, delivery *delivery, s o
 			d.confirm(going, name, delivery)
 		}
 	case Kept:
-		return d.keepRestored(going, name, delivery)
+		return d.keep(going, name, delivery, s)
 	case Removing:
 		// The wait for a free worker may have taken long, so the last confirmation may be old.
 		if d.confirm(going, name, delivery) {

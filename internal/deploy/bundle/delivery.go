@@ -38,8 +38,10 @@ type delivery struct {
 	backoff, reporting, watching wait.Backoff
 	// attempt is the work in progress.
 	attempt *attempt
-	// absence holds the answers of the hub about a missing BundleDeployment.
+	// absence holds the answers of the hub about a missing BundleDeployment. keepAt is the time to
+	// report the release of a lost hub as unknown; it needs the lock.
 	absence absence
+	keepAt  time.Time
 	// correctAt is the time of the next permitted correction, corrections the number of them in a
 	// series.
 	correctAt   time.Time
@@ -116,5 +118,6 @@ func (d *Deployer) forget(name string) {
 	defer d.mu.Unlock()
 	delete(d.deliveries, name)
 	delete(d.waiting, name)
+	d.clearKept(name)
 	d.detector.Use(name, nil)
 }

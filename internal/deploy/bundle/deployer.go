@@ -51,8 +51,10 @@ type Deployer struct {
 	// Cluster is the member, Hub the member namespace.
 	Cluster *release.Cluster
 	Hub     *hubclient.Member
-	// Member is the UID of the member's report.
+	// Member is the UID of the member's report. Lost are the UIDs of its reports from before a restore
+	// of the hub.
 	Member string
+	Lost   []string
 	Log    logr.Logger
 	Clock  clock.WithTicker
 	// OnlyAgent limits the deployer to the agent's own release: a MemberCluster gets no other one.
@@ -68,8 +70,9 @@ type Deployer struct {
 	Renderer *render.Renderer
 	// Attempts report the deployments in progress.
 	Attempts *Attempts
-	// Blocked receives the obstacles to removing releases at each change.
-	Blocked func(protocol.Blocked)
+	// Blocked receives the obstacles to removing releases at each change, and the releases unknown to a
+	// restored hub.
+	Blocked func(why protocol.Blocked, kept []applied.Kept)
 	// Seen receives each event of the watch of BundleDeployments, before it takes effect. May be nil.
 	Seen func(protocol.Event)
 
@@ -216,56 +219,6 @@ func (d *Deployer) work(ctx context.Context) {
 	}
 }
 
-func (d *Deployer) begin() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.busy++
-	d.Idle(false)
-}
-
-func (d *Deployer) end() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.busy--
-}
-
-// reportIdle calls Idle if nothing is in the queue or in progress.
-func (d *Deployer) reportIdle() {
-	wanted := d.store.all()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.busy > 0 || d.queue.Len() > 0 {
-		return
-	}
-	removing := false
-	for _, of := range d.deliveries {
-		removing = removing || !of.removingSince.IsZero()
-	}
-	if !removing {
-		d.reportFirstProblems()
-	}
-	agentIdle := map[string]int64{}
-	for _, deployment := range wanted {
-		of := d.deliveries[deployment.Name]
-		if of == nil || of.agentIdle != deployment.Generation {
-			return
-		}
-		agentIdle[deployment.Name] = of.agentIdle
-	}
-	for name, of := range d.deliveries {
-		if agentIdle[name] > 0 {
-			continue
-		}
-		if of.ours(d.Member) {
-			return
-		}
-	}
-	if len(agentIdle) > 0 {
-		d.AgentIdle(agentIdle)
-	}
-	d.Idle(true)
-}
-
 // reconcile observes, decides, acts and reports for one deployment.
 func (d *Deployer) reconcile(ctx context.Context, name string, delivery *delivery) {
 	if d.store.get(name) == nil && delivery.release == nil {
@@ -276,6 +229,9 @@ func (d *Deployer) reconcile(ctx context.Context, name string, delivery *deliver
 	s := d.observe(ctx, name, delivery)
 	decision := decide(s.observed, d.Clock.Now())
 	d.logState(name, delivery, s, decision)
+	if decision.State != Kept {
+		d.clearKept(name)
+	}
 	err := d.act(ctx, name, delivery, s, decision)
 	if ctx.Err() != nil {
 		return

@@ -77,6 +77,7 @@ func (d *Deployer) observe(ctx context.Context, name string, delivery *delivery)
 	}
 	s.found, s.release, s.inherited = true, *delivery.release, delivery.inherited()
 	s.others, s.superseded = len(delivery.others), slices.ContainsFunc(delivery.others, delivery.release.SupersededBy)
+	s.observeLost(d, name, delivery)
 	s.confirmation = d.confirmation(name, delivery, s.wanted)
 	if s.wanted && !s.moving() {
 		d.mu.Lock()

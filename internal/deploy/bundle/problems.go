@@ -7,16 +7,25 @@ import (
 	"sync"
 
 	"github.com/muster-fleet/muster/internal/delivery/protocol"
+	"github.com/muster-fleet/muster/internal/deploy/applied"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// problems are the obstacles to removing releases without a BundleDeployment. They have no status
-// left, so the agent reports them.
+// problems are the obstacles to removing releases without a BundleDeployment, and the releases
+// unknown to a restored hub. They have no status left, so the agent reports them.
 type problems struct {
 	mu     sync.Mutex
 	byName map[string]protocol.Blocked
+	// kept has the releases unknown to a restored hub, by the name of their BundleDeployment.
+	kept map[string]applied.Kept
 	// reported is the last report to the agent; nil before the first report of this process.
-	reported *protocol.Blocked
+	reported *problemReport
+}
+
+// problemReport is a report to the agent.
+type problemReport struct {
+	blocked protocol.Blocked
+	kept    []applied.Kept
 }
 
 // setProblem sets the problem with the release of a BundleDeployment.
@@ -50,12 +59,20 @@ func (d *Deployer) reportFirstProblems() {
 
 // reportProblems reports the problems if they changed. The caller holds the lock.
 func (d *Deployer) reportProblems() {
-	joint := join(d.problems.byName)
-	if d.problems.reported != nil && *d.problems.reported == joint {
+	now := problemReport{blocked: join(d.problems.byName), kept: sorted(d.problems.kept)}
+	if last := d.problems.reported; last != nil && last.blocked == now.blocked && slices.Equal(last.kept, now.kept) {
 		return
 	}
-	d.problems.reported = &joint
-	d.Blocked(joint)
+	d.problems.reported = &now
+	d.Blocked(now.blocked, now.kept)
+}
+
+// sorted returns the values of a map in the order of its keys.
+func sorted(kept map[string]applied.Kept) (list []applied.Kept) {
+	for _, name := range slices.Sorted(maps.Keys(kept)) {
+		list = append(list, kept[name])
+	}
+	return list
 }
 
 // problemOf returns the name of a problem with a Secret.

@@ -6,12 +6,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/muster-fleet/muster/internal/delivery/protocol"
+	"github.com/muster-fleet/muster/internal/deploy/applied"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 )
 
 func TestWhatCannotBeRemovedIsReportedWhenThatChanges(t *testing.T) {
 	var reported []protocol.Blocked
-	d := &Deployer{Blocked: func(b protocol.Blocked) { reported = append(reported, b) }}
+	d := &Deployer{Blocked: func(b protocol.Blocked, _ []applied.Kept) { reported = append(reported, b) }}
 	d.setProblem("web", reasons.RemovalUnconfirmed, "waiting")
 	d.setProblem("web", reasons.RemovalUnconfirmed, "waiting")
 	d.setProblem("db", reasons.RemovalBlocked, "forbidden")

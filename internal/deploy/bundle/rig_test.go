@@ -27,9 +27,11 @@ import (
 	"github.com/muster-fleet/muster/charts"
 	contents "github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/delivery/protocol"
+	"github.com/muster-fleet/muster/internal/deploy/applied"
 	"github.com/muster-fleet/muster/internal/deploy/release"
 	"github.com/muster-fleet/muster/internal/deploy/render"
 	"github.com/muster-fleet/muster/internal/fleet/agentroles"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/testkube"
@@ -67,6 +69,8 @@ type rig struct {
 	// member is the member namespace, agent the one of the agent downstream, target one for releases.
 	member, agent, target string
 	report                *clusterv1beta1.InternalMemberCluster
+	// lost are the UIDs of reports from before a restore of the hub.
+	lost []string
 }
 
 var prepared = map[string]bool{}
@@ -250,15 +254,17 @@ func (r *rig) startOn(cluster *release.Cluster) *running {
 	run := &running{ended: make(chan struct{}), log: &strings.Builder{}}
 	d := &Deployer{
 		Cluster: cluster, Hub: r.hub(), Member: string(r.report.UID), Log: run.logger(), Clock: clock.RealClock{}, Pauses: &r.pauses,
-		AgentIdle: func(map[string]int64) {}, OnlyAgent: r.onlyAgent,
+		AgentIdle: func(map[string]int64) {}, OnlyAgent: r.onlyAgent, Lost: r.lost,
 	}
 	d.Renderer = render.New(render.LeastMemory, RenderTimeout)
 	d.Attempts = &Attempts{Reply: func(protocol.Reply) {}}
 	d.Attempts.SetSuspects(r.suspects)
-	d.Blocked = func(b protocol.Blocked) {
+	d.Blocked = func(b protocol.Blocked, kept []applied.Kept) {
 		run.mu.Lock()
 		defer run.mu.Unlock()
-		run.said = b
+		if run.said = b; len(kept) > 0 && b == (protocol.Blocked{}) {
+			run.said = protocol.Blocked{Reason: reasons.HubRestored, Message: applied.DescribeKept(kept)}
+		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	run.cancel = cancel

@@ -12,7 +12,7 @@ import (
 //
 //	         BundleDeployment? ──no──► release of this member? ──no──► Gone (what is another's is left alone)
 //	              │ yes                     │ yes
-//	              │                    hub restored from an earlier state? ──yes──► Kept
+//	              │                    hub restored from an earlier state, or by muster restore? ──yes──► Kept
 //	              │                    deleted, says the hub, and still after a pause? ──no──► Confirming
 //	              │                         └─yes──► Removing ──► Gone
 //	    paused, off schedule ──► Held
@@ -96,6 +96,10 @@ type observed struct {
 	// inherited is set if an agent of this namespace deployed the release without a note of its
 	// member. The hub decides then.
 	inherited bool
+	// lost is set if the hub deployed the release before its restore on another cluster; keepAt is the
+	// time to report it as unknown.
+	lost   bool
+	keepAt time.Time
 	// otherWorkspace is set if the release belongs to a Bundle of the same name in another workspace.
 	otherWorkspace bool
 	// member is the UID of this member's report.
@@ -128,12 +132,16 @@ func decide(o observed, now time.Time) decision {
 	failed := o.failure.message != "" && o.failure.removing == !o.wanted && (o.failure.of == o.generation || !o.wanted)
 	resting := failed && now.Before(o.failure.retryAt)
 	switch {
-	case !o.wanted && (!o.found || !o.ours()):
+	case !o.wanted && (!o.found || !o.ours() && !o.lost):
 		return decision{State: Gone}
 	case !o.wanted && resting:
 		return decision{State: Failed, Reason: o.failure.message, Wake: o.failure.retryAt}
 	case !o.wanted && o.confirmation.restored:
 		return decision{State: Kept, Reason: "the hub was restored from an earlier state, which does not know its BundleDeployment"}
+	case !o.wanted && !o.ours() && now.Before(o.keepAt):
+		return decision{State: Confirming, Reason: "the hub was restored, and may still write its BundleDeployment", Wake: o.keepAt}
+	case !o.wanted && !o.ours():
+		return decision{State: Kept, Reason: "a lost hub deployed it, and the restored hub does not know its BundleDeployment"}
 	case !o.wanted && now.Before(o.confirmation.askAt):
 		return decision{State: Confirming, Reason: reasonConfirming, Wake: o.confirmation.askAt}
 	case !o.wanted && (o.confirmation.removeAt.IsZero() || now.Before(o.confirmation.removeAt)):

@@ -42,8 +42,19 @@ func TestDecision(t *testing.T) {
 		"what a restored hub does not know stays": {found(func(o *observed) {
 			o.wanted, o.confirmation = false, confirmation{askAt: now, removeAt: now, restored: true}
 		}), Kept, time.Time{}},
-		"one of another member stays":    {found(func(o *observed) { o.wanted, o.release.Member = false, "other" }), Gone, time.Time{}},
-		"one of an upstream agent stays": {found(func(o *observed) { o.wanted, o.release.Member = false, "" }), Gone, time.Time{}},
+		"one of a lost hub stays until the restored one has written its backup": {found(func(o *observed) {
+			o.wanted, o.release.Member, o.lost, o.keepAt = false, "before", true, later
+		}), Confirming, later},
+		"and is reported as unknown after that": {found(func(o *observed) {
+			o.wanted, o.release.Member, o.lost, o.keepAt = false, "before", true, now
+		}), Kept, time.Time{}},
+		"one of a lost hub goes with a deployment that was seen": {found(func(o *observed) {
+			o.wanted, o.release.Member, o.lost, o.known, o.confirmation = false, "before", true, true, confirmation{askAt: now, removeAt: now}
+		}), Removing, time.Time{}},
+		"one of a lost hub is watched again":     {found(func(o *observed) { o.release.Member, o.lost = "before", true }), Watching, time.Time{}},
+		"one of a lost hub that is gone is none": {observed{member: "me", lost: true}, Gone, time.Time{}},
+		"one of another member stays":            {found(func(o *observed) { o.wanted, o.release.Member = false, "other" }), Gone, time.Time{}},
+		"one of an upstream agent stays":         {found(func(o *observed) { o.wanted, o.release.Member = false, "" }), Gone, time.Time{}},
 		"unless it may be this member's, which the hub is asked about": {found(func(o *observed) {
 			o.wanted, o.release.Member, o.inherited = false, "", true
 		}), Confirming, time.Time{}},

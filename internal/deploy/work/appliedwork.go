@@ -29,7 +29,10 @@ func (c *Controller) writeAhead(ctx context.Context, p *pass, appliedWork *place
 			return nil, err
 		}
 	}
-	list := c.ofThisMembership(p, appliedWork)
+	list, kept := c.ofThisMembership(p, appliedWork)
+	if err := c.noteKept(ctx, appliedWork, kept); err != nil {
+		return nil, err
+	}
 	listed := map[key]bool{}
 	for _, one := range list {
 		listed[keyOf(one.WorkResourceIdentifier)] = true
@@ -49,22 +52,26 @@ func (c *Controller) writeAhead(ctx context.Context, p *pass, appliedWork *place
 // ofThisMembership returns the list of an AppliedWork without the objects of an earlier membership
 // that the Work lacks. After the loss of a hub, another hub has another report. Its first Work may
 // lack an object only because that hub does not have the object yet, and no user has removed it.
-// The object stays, and is listed again once the Work has it.
-func (c *Controller) ofThisMembership(p *pass, appliedWork *placement.AppliedWork) []placement.AppliedResource {
+// The object stays, and is listed again once the Work has it. If the hub was restored, kept has these
+// objects.
+func (c *Controller) ofThisMembership(p *pass, appliedWork *placement.AppliedWork) (list, kept []placement.AppliedResource) {
 	marked, list := appliedWork.Labels[naming.LabelMember], slices.Clone(appliedWork.Status.AppliedResources)
 	if marked == "" || c.Membership == "" || marked == string(c.Membership) {
-		return list
+		return list, nil
 	}
 	has := map[key]bool{}
 	for _, m := range p.manifests {
 		has[m.key] = true
 	}
-	before := len(list)
-	list = slices.DeleteFunc(list, func(one placement.AppliedResource) bool { return !has[keyOf(one.WorkResourceIdentifier)] })
-	if kept := before - len(list); kept > 0 {
-		c.Log.Info("Objects of an earlier membership stay", "work", p.work.Name, "objects", kept)
+	stays := func(one placement.AppliedResource) bool { return !has[keyOf(one.WorkResourceIdentifier)] }
+	kept = slices.DeleteFunc(slices.Clone(list), func(one placement.AppliedResource) bool { return !stays(one) })
+	if len(kept) > 0 {
+		c.Log.Info("Objects of an earlier membership stay", "work", p.work.Name, "objects", len(kept))
 	}
-	return list
+	if !c.isFromLost(appliedWork) {
+		kept = nil
+	}
+	return slices.DeleteFunc(list, stays), kept
 }
 
 func (c *Controller) createAppliedWork(ctx context.Context, name string) (*placement.AppliedWork, error) {

@@ -86,6 +86,9 @@ func (c *Controller) apply(ctx context.Context, work *placement.Work, appliedWor
 	if err := c.note(ctx, p, appliedWork); err != nil {
 		return nil, err
 	}
+	if err := c.reviewKept(ctx, p, appliedWork); err != nil {
+		return nil, err
+	}
 	return p, c.pruneAndList(ctx, p, appliedWork)
 }
 
@@ -130,6 +133,9 @@ func resourcesOf(appliedWork *placement.AppliedWork) map[applied.Query]bool {
 		if one.Resource != "" {
 			queries[ofKind(resourceOf(one.WorkResourceIdentifier))] = true
 		}
+	}
+	for _, id := range keptIn(appliedWork) {
+		queries[ofKind(resourceOf(id))] = true
 	}
 	return queries
 }

@@ -52,12 +52,16 @@ type rig struct {
 	name, namespace string
 	hub, member     *rest.Config
 	agent           *Controller
-	// membership is the UID of the report, stays confirms removals.
+	// membership is the UID of the report, lost has its UIDs from before a restore of the hub, stays
+	// confirms removals.
 	membership types.UID
+	lost       []string
 	stays      func(context.Context) error
-	stop       func()
-	log        *logged
-	counted    *counted
+	// kept are the deliveries unknown to the hub, as reported last.
+	kept    told
+	stop    func()
+	log     *logged
+	counted *counted
 }
 
 type logged struct {
@@ -149,6 +153,7 @@ func (r *rig) start() {
 	r.agent, err = New(Deps{
 		Hub: r.hub, Member: r.member, Namespace: r.namespace, Membership: r.membership, Report: r.name, Clock: clock.RealClock{},
 		Log: logr.FromSlogHandler(slog.NewTextHandler(r.log, nil)), Counted: r.counted.take, ConfirmDeleted: r.stays,
+		Lost: r.lost, Kept: r.kept.take, KeptPause: 300 * time.Millisecond,
 	})
 	r.check(err)
 	ctx, cancel := context.WithCancel(context.Background())

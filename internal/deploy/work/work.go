@@ -11,6 +11,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,12 +61,19 @@ type Deps struct {
 	Hub, Member *rest.Config
 	// Namespace is the member namespace on the hub. Membership is the UID of its report, to tell
 	// AppliedWorks from the ones of an earlier membership under the same name.
+	//
+	// Lost are the UIDs of its reports from before a restore of the hub.
 	Namespace  string
 	Membership types.UID
+	Lost       []string
 	// Report is the name of the report, to recognize a Work with the label of another member.
 	Report string
 	Clock  clock.Clock
 	Log    logr.Logger
+	// Kept receives the deliveries unknown to a restored hub, at each change. The hub has KeptPause to
+	// write its Works before; it defaults to two minutes. May be nil.
+	Kept      func([]applied.Kept)
+	KeptPause time.Duration
 	// Idle receives true if there is no Work. A Work exists until its objects are deleted. May be nil.
 	Idle func(bool)
 	// Counted receives the states of the Works and the results at each change. May be nil.
@@ -103,8 +111,11 @@ type Controller struct {
 	// moved wakes RemoveAll after the deletion of an object.
 	moved chan struct{}
 
-	// reporting keeps the calls of Idle in order.
-	reporting sync.Mutex
+	// reporting keeps the calls of Idle, Counted and Kept in order. kept was the last reported list, if
+	// toldKept is set. settled is set after the pause of unknown deliveries.
+	reporting         sync.Mutex
+	kept              []applied.Kept
+	toldKept, settled bool
 
 	// leaving is set by RemoveAll; Reconcile holds the lock for reading.
 	mu      sync.RWMutex
@@ -117,6 +128,7 @@ func New(deps Deps) (*Controller, error) {
 	if err := placement.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
+	deps.KeptPause = cmp.Or(deps.KeptPause, keptPause)
 	c := &Controller{
 		Deps: deps, moved: make(chan struct{}, 1), unserved: make(chan struct{}), leaving: deps.Leaving,
 		expected: kube.Expectations{Clock: deps.Clock},
@@ -221,6 +233,7 @@ func (c *Controller) endUnserved() { c.unserve.Do(func() { close(c.unserved) }) 
 func (c *Controller) reportFirst(ctx context.Context) error {
 	if _, err := c.works.GetInformer(ctx, &placement.Work{}); err == nil { // waits for the sync; the controller returns the error
 		c.reportIdle(ctx)
+		c.settle(ctx)
 	}
 	<-ctx.Done()
 	return nil
@@ -239,8 +252,8 @@ func (c *Controller) reportIdle(ctx context.Context) {
 			c.Counted(told)
 		}
 	}
-	if c.Idle != nil {
-		c.Idle(len(works.Items) == 0)
+	if kept := c.reportKept(ctx, works.Items); c.Idle != nil {
+		c.Idle(len(works.Items) == 0 && !kept)
 	}
 }
 
@@ -266,7 +279,7 @@ func (c *Controller) request(work string) ctrl.Request {
 // ofApplied maps an AppliedWork to its Work.
 func (c *Controller) ofApplied(_ context.Context, o client.Object) []reconcile.Request {
 	kubeclient.Notify(c.moved)
-	if appliedWork := o.(*placement.AppliedWork); appliedWork.Spec.WorkNamespace != c.Namespace {
+	if appliedWork := o.(*placement.AppliedWork); appliedWork.Spec.WorkNamespace != c.Namespace && !c.isFromLost(appliedWork) {
 		return nil
 	}
 	return []reconcile.Request{c.request(o.GetName())}

@@ -90,6 +90,9 @@ func whyOfMember(record client.Object, status membership.Status, message string,
 	for _, taint := range membership.Taints(record) {
 		causes = append(causes, "tainted: "+membership.TaintText(taint))
 	}
+	if membership.KeepsUnknown(record) {
+		causes = append(causes, "keeps deliveries that the restored hub does not know")
+	}
 	if why := Why(status.Ready, message); why != Nothing {
 		causes = append(causes, why)
 	}

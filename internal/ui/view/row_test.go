@@ -165,6 +165,20 @@ func TestACordonedMemberSaysSo(t *testing.T) {
 	}
 }
 
+func TestAMemberWithDeliveriesFromBeforeARestoreSaysSo(t *testing.T) {
+	const want = "keeps deliveries that the restored hub does not know"
+	cluster, mc := &fleet.Cluster{}, &clusterv1beta1.MemberCluster{}
+	for reason, want := range map[string]string{reasons.HubRestored: want, reasons.RemovalBlocked: Nothing} {
+		cluster.Status.Conditions = []fleet.Condition{kube.Condition(clusterv1beta1.ConditionPruned, false, reason, "said")}
+		mc.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionPruned, Status: metav1.ConditionFalse, Reason: reason}}
+		for _, o := range []client.Object{cluster, mc} {
+			if got := whyOfMember(o, membership.Status{Ready: true}, "", time.Now()); got != want {
+				t.Errorf("a %T with %s: %q", o, reason, got)
+			}
+		}
+	}
+}
+
 func TestAQuarantinedMemberNamesItsUserAndSinceWhen(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	annotations := map[string]string{fleet.AnnotationQuarantined: "true", fleet.AnnotationQuarantinedBy: "ada"}

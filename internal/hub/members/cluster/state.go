@@ -184,7 +184,10 @@ func deliveries(o observed) result {
 	if problem := o.importProblem(); problem != "" {
 		return result{ready: true, reason: reasons.Ready, message: "the agent is healthy, but the hub cannot install it again: " + problem}
 	}
-	if _, left := lifecycle.NotPruned(o.Report); left != "" {
+	switch reason, left := lifecycle.NotPruned(o.Report); {
+	case reason == reasons.HubRestored:
+		return result{ready: true, reason: reasons.Ready, message: "all Bundles are deployed, and more: " + left}
+	case left != "":
 		return result{
 			ready: true, reason: reasons.Ready, message: "all Bundles are deployed, but a removal is not complete: " + left,
 		}

@@ -31,8 +31,8 @@ func (o Observed) Conditions() []metav1.Condition {
 // maxPruned bounds an agent's message about releases it could not remove.
 const maxPruned = 400
 
-// NotPruned returns a reason, and the agent's message, for releases still on a member after their
-// BundleDeployments are gone. Both are empty if there are none. The hub chooses the reason, not the
+// NotPruned returns a reason, and the agent's message, for deliveries on a member that the hub has
+// deleted or does not know. Both are empty if there are none. The hub chooses the reason, not the
 // member.
 func NotPruned(report *clusterv1beta1.InternalMemberCluster) (reason, message string) {
 	said := membership.AgentCondition(report, clusterv1beta1.ConditionPruned)
@@ -40,8 +40,8 @@ func NotPruned(report *clusterv1beta1.InternalMemberCluster) (reason, message st
 		return "", ""
 	}
 	reason, message = clusterv1beta1.ReasonRemovalBlocked, said.Message
-	if said.Reason == clusterv1beta1.ReasonRemovalUnconfirmed {
-		reason = clusterv1beta1.ReasonRemovalUnconfirmed
+	if said.Reason == reasons.RemovalUnconfirmed || said.Reason == reasons.HubRestored {
+		reason = said.Reason
 	}
 	return reason, kube.Clip(message, maxPruned)
 }

@@ -29,6 +29,7 @@ func TestWhatCouldNotBePrunedIsShownWithinBounds(t *testing.T) {
 		{"an agent that has removed everything", said(pruned(metav1.ConditionTrue, "Pruned", "all")), "", ""},
 		{"something is in the way", said(pruned(metav1.ConditionFalse, "RemovalBlocked", "x")), clusterv1beta1.ReasonRemovalBlocked, "x"},
 		{"nobody knows", said(pruned(metav1.ConditionFalse, "RemovalUnconfirmed", "x")), clusterv1beta1.ReasonRemovalUnconfirmed, "x"},
+		{"the hub was restored", said(pruned(metav1.ConditionFalse, "HubRestored", "x")), "HubRestored", "x"},
 		{"a reason of the member's own", said(pruned(metav1.ConditionFalse, "AgentLost", "x")), clusterv1beta1.ReasonRemovalBlocked, "x"},
 		{
 			"a novel is cut between its letters", said(pruned(metav1.ConditionFalse, "RemovalBlocked", "a"+long)),
