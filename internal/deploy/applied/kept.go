@@ -33,7 +33,7 @@ func DescribeKept(all []Kept) string {
 	}
 	slices.Sort(commands)
 	const before = "the restored hub does not know "
-	after := ". All of this stays. To keep it, create its Bundle or placement again: nothing is installed anew. To remove it, run on " +
+	after := ". All of this stays. To keep it, create its Bundle, placement or object on the hub again: nothing is installed anew. To remove it, run on " +
 		"this cluster: " + strings.Join(commands, "; ")
 	room := maxKeptMessage - len(before) - len(after) - moreKept
 	for _, kept := range all[:min(len(all), maxKept)] {

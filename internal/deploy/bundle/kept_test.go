@@ -58,7 +58,7 @@ func TestReleasesOfALostHubAreReportedUntilTheirBundlesAreThereAgain(t *testing.
 	r.lost = lost
 	run = r.start()
 	r.blocked(run, reasons.HubRestored, "release "+r.target+"/later of Bundle clusters/later", "release "+r.target+"/unwanted of Bundle",
-		"create its Bundle or placement again", "helm uninstall RELEASE -n NAMESPACE")
+		"create its Bundle, placement or object on the hub again", "helm uninstall RELEASE -n NAMESPACE")
 	run.mu.Lock()
 	if strings.Contains(run.said.Message, "backed-up") {
 		t.Errorf("it names a release with a Bundle: %s", run.said.Message)

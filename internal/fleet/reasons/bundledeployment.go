@@ -35,8 +35,8 @@ const (
 	// FieldNotImplemented: the deployer does not implement a field of the BundleDeployment; Supported
 	// of a BundleDeployment.
 	FieldNotImplemented = "FieldNotImplemented"
-	// HubRestored: the hub was restored to a state before the release. The release stays; Pruned of a
-	// report.
+	// HubRestored: the hub was restored to a state before a delivery. The delivery stays; Pruned of a
+	// Cluster, a MemberCluster or a report.
 	HubRestored = "HubRestored"
 	// Installed: the release is installed; Installed of a BundleDeployment.
 	Installed = "Installed"

@@ -3,6 +3,7 @@ package hub_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -29,9 +30,12 @@ import (
 	"github.com/muster-fleet/muster/internal/agent"
 	"github.com/muster-fleet/muster/internal/backup"
 	"github.com/muster-fleet/muster/internal/fleet/decision"
+	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/server"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/testkube"
+	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
 // besides is the agent of a MemberCluster on the cluster of another agent.
@@ -126,9 +130,38 @@ func (f fixture) deletions(namespaces ...string) (deleted func() []string) {
 	}
 }
 
+// pruned waits until both members show deliveries that the hub does not know, each with a text, or
+// none if the text is empty.
+func (f fixture) pruned(e *elsewhere, m *besides, ofCluster, ofMember string) {
+	f.t.Helper()
+	shows := func(o client.Object, c *metav1.Condition, text string) error {
+		why := view.Because(o)
+		switch {
+		case text == "" && c == nil && !strings.Contains(why, "restored hub"):
+			return nil
+		case text != "" && c != nil && c.Reason == reasons.HubRestored && strings.Contains(c.Message, text) &&
+			strings.Contains(c.Message, "create its Bundle, placement or object on the hub again") && strings.Contains(why, "the restored hub does not know"):
+			return nil
+		}
+		return fmt.Errorf("%s shows %+v, because %s", o.GetName(), c, why)
+	}
+	testkube.Within(f.t, 5*time.Minute, "the members show what the hub does not know", func() error {
+		cluster, member := &fleet.Cluster{}, &clusterv1beta1.MemberCluster{}
+		f.check(f.get(cluster, e.workspace, e.name))
+		f.check(f.get(member, "", m.name))
+		var ofFleet *metav1.Condition
+		if c := kube.FindCondition(cluster.Status.Conditions, clusterv1beta1.ConditionPruned); c != nil {
+			ofFleet = &metav1.Condition{Reason: c.Reason, Message: c.Message}
+		}
+		return errors.Join(shows(cluster, ofFleet, ofCluster),
+			shows(member, meta.FindStatusCondition(member.Status.Conditions, clusterv1beta1.ConditionPruned), ofMember))
+	})
+}
+
 // TestAHubIsRestoredFromABackupAndNoMemberLosesAnything loses a hub with its cluster, and restores
 // it on an empty one. The new cluster signs other tokens and gives other UIDs to all objects. What
-// the placements select is not there at first.
+// the placements select is not there at first. It takes minutes, because the agents wait that long
+// for the restored hub before they report what it does not know.
 func TestAHubIsRestoredFromABackupAndNoMemberLosesAnything(t *testing.T) {
 	f := newRestorable(t, "{}")
 	ctx := context.Background()
@@ -159,7 +192,9 @@ func TestAHubIsRestoredFromABackupAndNoMemberLosesAnything(t *testing.T) {
 	_, err = backup.Take(ctx, f.cluster.Config, backup.Options{Recipients: []age.Recipient{key.Recipient()}}, &file)
 	f.check(err)
 	e.bundle("later", "defaultNamespace: "+e.target+strings.ReplaceAll(configMap, "WORKSPACE", "later")+everywhere)
-	f.eventually("a Bundle from after the backup is delivered", func() error { return e.on.get(&corev1.ConfigMap{}, e.target, "later") })
+	e.untilBundle("later", fleet.ConditionReady, corev1.ConditionTrue)
+	afterBackup := e.uidOf("later")
+	f.pruned(e, m, "", "")
 	front.close()
 	f.hub.Kill()
 	t.Cleanup(f.hub.Start)
@@ -185,12 +220,24 @@ func TestAHubIsRestoredFromABackupAndNoMemberLosesAnything(t *testing.T) {
 	t.Logf("both members are back %s after the loss, of which the new control plane took a part", time.Since(lost).Round(time.Second))
 
 	hub.untilBundle("app", fleet.ConditionReady, corev1.ConditionTrue)
-	time.Sleep(20 * time.Second) // longer than a removal waits for its second confirmation
-	if e.uidOf("later") == "" {
-		t.Error("the release of a Bundle from after the backup is gone")
-	}
 	hub.resumeWithout("crp-" + m.name)
 	hub.resume("crp-"+e.workspace, shop)
+	hub.pruned(e, m, "release "+e.target+"/later of Bundle "+e.workspace+"/later", "ConfigMap "+later+"/settings of Work ")
+	t.Logf("the members show what the hub does not know %s after the loss", time.Since(lost).Round(time.Second))
+	back := *e
+	back.fixture = hub
+	back.bundle("later", "defaultNamespace: "+e.target+strings.ReplaceAll(configMap, "WORKSPACE", "later")+everywhere)
+	hub.untilBundle("later", fleet.ConditionReady, corev1.ConditionTrue)
+	hub.resume("crp-"+m.name, later)
+	hub.pruned(e, m, "know Secret "+shop+"/password of Work ", "know Secret "+later+"/password of Work ")
+	for _, namespace := range []string{shop, later} { // a user removes the rest on the member
+		e.check(e.on.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "password"}}))
+		e.check(e.on.Delete(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}))
+	}
+	hub.pruned(e, m, "", "")
+	if now := e.uidOf("later"); now != afterBackup {
+		t.Errorf("the object of the Bundle from after the backup is %q, and was %q", now, afterBackup)
+	}
 	if after := e.footprint(shop, later); after != before {
 		t.Errorf("the cluster has\n%s\nand had\n%s", after, before)
 	}

@@ -13,6 +13,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/agent"
+	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
@@ -97,6 +98,12 @@ func TestMembersThatJoinedLeftAndGotBundlesSinceTheSnapshotLoseNothing(t *testin
 		if own := clusterv1beta1.FindAgent(report.Status.AgentStatus, clusterv1beta1.MemberAgent); own == nil ||
 			!strings.Contains(fmt.Sprint(own.Conditions), "HubRestored") {
 			return fmt.Errorf("it says %+v", own)
+		}
+		cluster := stays.record()
+		f.check(f.get(cluster, stays.workspace, stays.name))
+		if pruned := kube.FindCondition(cluster.Status.Conditions, clusterv1beta1.ConditionPruned); pruned == nil ||
+			pruned.Reason != "HubRestored" || !strings.Contains(pruned.Message, "/later") {
+			return fmt.Errorf("the Cluster says %+v", pruned)
 		}
 		return nil
 	})

@@ -192,8 +192,11 @@ var memberCauses = []cause{
 	},
 	{
 		kinds: ofMembers, reasons: []string{reasons.HubRestored},
-		means:  "The hub was restored from a backup, and this member has a release that the backup does not contain. The release stays.",
-		remedy: "Create its Bundle again. To remove the release, delete the Bundle after that.",
+		means: "The hub was restored from a backup, and this member has deliveries that the backup does not contain. They stay. The message " +
+			"names the first ones.",
+		remedy: "Create the Bundle or placement again: the agent takes the delivery over, and installs nothing anew. To remove a delivery, " +
+			"delete the Bundle or placement after that, or run the command in the message on the member.",
+		onMember: []string{"kubectl get secrets -A -l owner=helm -L muster/member", "kubectl get appliedworks -L muster/member"},
 	},
 	{
 		kinds: ofMemberClusters, reasons: []string{reasons.KubeFleetFinalizers},

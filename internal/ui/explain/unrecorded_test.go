@@ -19,7 +19,7 @@ const (
 // unrecorded are reasons that no recording shows, by the first kind of their cause,
 // with why that is so.
 var unrecorded = []struct{ kind, reasons, why string }{
-	{kindCluster, "MemberClusterLeft RemovalUnconfirmed HubRestored", notYet},
+	{kindCluster, "MemberClusterLeft RemovalUnconfirmed", notYet},
 	{kindCluster, "FallbackInUse NotInitialized Quarantined LeavesFirst LeaveRefused LeftLate", afterRecording},
 	{kindCluster, "Quarantining", aRace},
 	{kindCluster, "Draining DrainStopped", afterRecording},
