@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,10 +13,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent/local"
 	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/kubeclient"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // deployments returns a client for the BundleDeployments of the member namespace, with an
@@ -126,6 +129,7 @@ func TestReleasesThatNoMemberIsNotedForAreLookedAtInAllNamespaces(t *testing.T) 
 	}{
 		{"the agent's own release", map[string]string{"owner": "helm", "name": "fleet-agent"}, false, false},
 		{"one that was delivered to this member", map[string]string{"owner": "helm", "name": "web", "muster/member": "this"}, true, false},
+		{"one of another member", map[string]string{"owner": "helm", "name": "api", "muster/member": "other"}, true, false},
 		{"one of a user or another agent", map[string]string{"owner": "helm", "name": "db"}, true, true},
 	} {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: "release-", Labels: row.labels}}
@@ -138,5 +142,50 @@ func TestReleasesThatNoMemberIsNotedForAreLookedAtInAllNamespaces(t *testing.T) 
 		if delivered != row.delivered || unclaimed != row.unclaimed {
 			t.Errorf("with %s: delivered %t, unclaimed %t", row.name, delivered, unclaimed)
 		}
+	}
+	for members, want := range map[string]bool{"before": false, "before,other": true, "before,this": true} {
+		if delivered, err := cluster.HasReleases(t.Context(), strings.Split(members, ",")...); err != nil || delivered != want {
+			t.Errorf("delivered to one of %s: %t, %v", members, delivered, err)
+		}
+	}
+}
+
+// TestOnlyAppliedWorksOfItsReportsAreLeftOfAMember: a leaving member would wait forever for others,
+// because it does not remove them.
+func TestOnlyAppliedWorksOfItsReportsAreLeftOfAMember(t *testing.T) {
+	config := startCluster(t)
+	cluster, err := local.New(config, metav1.NamespaceDefault)
+	check(t, err)
+	connection, err := kubeclient.Connect(config)
+	check(t, err)
+	all, err := kubeclient.Of[placement.AppliedWork, placement.AppliedWorkList](connection,
+		placement.GroupVersion.WithResource("appliedworks"), "")
+	check(t, err)
+	for name, row := range map[string]struct {
+		namespace, marked string
+		left, lost        bool
+	}{
+		"of this report":                 {"of-works", "this", true, true},
+		"of an earlier agent":            {"of-works", "", true, true},
+		"of a lost report":               {"of-works", "before", false, true},
+		"of another report":              {"of-works", "other", false, false},
+		"of another member's namespace":  {"elsewhere", "this", false, false},
+		"unmarked, of another namespace": {"elsewhere", "", false, false},
+	} {
+		a := &placement.AppliedWork{ObjectMeta: metav1.ObjectMeta{GenerateName: "left-"},
+			Spec: placement.AppliedWorkSpec{WorkName: "web", WorkNamespace: row.namespace}}
+		if row.marked != "" {
+			a.Labels = map[string]string{naming.LabelMember: row.marked}
+		}
+		a, err := all.Create(t.Context(), a, metav1.CreateOptions{})
+		check(t, err)
+		left, err := cluster.HasApplied(t.Context(), "of-works", "this")
+		check(t, err)
+		lost, err := cluster.HasApplied(t.Context(), "of-works", "this", "before")
+		check(t, err)
+		if left != row.left || lost != row.lost {
+			t.Errorf("%s: left %t, with the lost report %t", name, left, lost)
+		}
+		check(t, all.Delete(t.Context(), a.Name, metav1.DeleteOptions{}))
 	}
 }

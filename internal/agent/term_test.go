@@ -209,6 +209,7 @@ func TestOnlyASignedTermIsRemembered(t *testing.T) {
 	again := member.start()
 	again.untilJoined()
 	hub.offers(terms(3), "")
+	again.until("the agent obeys term 3", func() error { return containsAll(again.lines(), `"from"=2 "to"=3`) })
 	hub.offers(terms(2), "") // what it remembers is in its memory only
 	again.untilState(Fenced, "has term 2, and this cluster obeys term 3")
 	if err := containsAll(again.lines(), "upgrade the chart of the agent to grant the right"); err != nil {
