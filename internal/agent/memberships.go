@@ -37,8 +37,9 @@ func (m membershipAt) valid() bool {
 	return fits(m.Report) && fits(m.Cluster)
 }
 
-// lostMemberships returns the UIDs of the reports of memberships at the same hub, on another cluster
-// than its present one. This hub has been restored since, and may not know their deliveries.
+// lostMemberships returns the UIDs of the reports of memberships at the same hub, on another
+// cluster than its present one. This hub has been restored since, and may not know their
+// deliveries.
 func lostMemberships(list []membershipAt, cluster string) (reports []string) {
 	present := func(report string) bool { return slices.Contains(list, membershipAt{Report: report, Cluster: cluster}) }
 	for _, m := range list {

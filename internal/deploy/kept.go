@@ -32,13 +32,13 @@ func (d *controllers) reportUnknown(kind protocol.Kind, now unknown) {
 
 // joinUnknown merges the reports of all controllers. An obstacle comes before kept deliveries,
 // because a user has requested its removal.
-func joinUnknown(all map[protocol.Kind]unknown) protocol.Blocked {
+func joinUnknown(reports map[protocol.Kind]unknown) protocol.Blocked {
 	var kept []applied.Kept
-	for _, kind := range slices.Sorted(maps.Keys(all)) {
-		if all[kind].blocked != (protocol.Blocked{}) {
-			return all[kind].blocked
+	for _, kind := range slices.Sorted(maps.Keys(reports)) {
+		if reports[kind].blocked != (protocol.Blocked{}) {
+			return reports[kind].blocked
 		}
-		kept = append(kept, all[kind].kept...)
+		kept = append(kept, reports[kind].kept...)
 	}
 	if len(kept) == 0 {
 		return protocol.Blocked{}

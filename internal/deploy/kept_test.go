@@ -16,7 +16,9 @@ func TestTheDeliveriesUnknownToTheHubAreReportedTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &controllers{replies: to, unknown: map[protocol.Kind]unknown{}, idle: map[protocol.Kind]bool{protocol.Bundles: false, protocol.Works: false}}
+	d := &controllers{
+		replies: to, unknown: map[protocol.Kind]unknown{}, idle: map[protocol.Kind]bool{protocol.Bundles: false, protocol.Works: false},
+	}
 	blocked := protocol.Blocked{Reason: "RemovalBlocked", Message: "it is held"}
 	release, work := applied.Kept{Name: "release shop/web"}, applied.Kept{Name: "Work crp-shop"}
 	both := protocol.Blocked{Reason: "HubRestored", Message: applied.DescribeKept([]applied.Kept{release, work})}

@@ -95,8 +95,8 @@ const (
 	ReasonNamespacesDegraded  = "Degraded"
 
 	// ConditionPruned is False while a release without its BundleDeployment cannot be removed, or is
-	// kept because its removal is not confirmed, and while a restored hub does not know a delivery.
-	// Else it is absent. It is on an agent's status and on the membership object.
+	// kept because its removal is not confirmed. It is also False while a restored hub does not know a
+	// delivery. Else it is absent. It is on an agent's status and on the membership object.
 	ConditionPruned = "Pruned"
 	// ReasonRemovalBlocked means: an object of a release cannot be removed from the member; Pruned.
 	ReasonRemovalBlocked = "RemovalBlocked"

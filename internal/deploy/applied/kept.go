@@ -23,25 +23,25 @@ const (
 )
 
 // DescribeKept describes kept deliveries, with the remedy.
-func DescribeKept(all []Kept) string {
-	all = slices.SortedFunc(slices.Values(all), func(a, b Kept) int { return cmp.Compare(a.Name, b.Name) })
+func DescribeKept(deliveries []Kept) string {
+	deliveries = slices.SortedFunc(slices.Values(deliveries), func(a, b Kept) int { return cmp.Compare(a.Name, b.Name) })
 	var names, commands []string
-	for _, kept := range all {
+	for _, kept := range deliveries {
 		if !slices.Contains(commands, kept.Remove) {
 			commands = append(commands, kept.Remove)
 		}
 	}
 	slices.Sort(commands)
 	const before = "the restored hub does not know "
-	after := ". All of this stays. To keep it, create its Bundle, placement or object on the hub again: nothing is installed anew. To remove it, run on " +
-		"this cluster: " + strings.Join(commands, "; ")
+	after := ". All of this stays. To keep it, create its Bundle, placement or object on the hub again: nothing is installed anew. " +
+		"To remove it, run on this cluster: " + strings.Join(commands, "; ")
 	room := maxKeptMessage - len(before) - len(after) - moreKept
-	for _, kept := range all[:min(len(all), maxKept)] {
+	for _, kept := range deliveries[:min(len(deliveries), maxKept)] {
 		if len(names) > 0 && len(kept.Name) > room {
 			break
 		}
 		names = append(names, kube.Clip(kept.Name, room-len("...")))
 		room -= len(kept.Name + ", ")
 	}
-	return before + kube.JoinNames(names, len(all)) + after
+	return before + kube.JoinNames(names, len(deliveries)) + after
 }

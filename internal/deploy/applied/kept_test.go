@@ -15,7 +15,8 @@ func TestKeptDeliveriesAreNamedInABoundedMessage(t *testing.T) {
 		says []string
 		not  string
 	}{
-		"one release": {[]Kept{release("shop/web")}, []string{"does not know release shop/web. All", "create its Bundle, placement or object on the hub again",
+		"one release": {[]Kept{release("shop/web")}, []string{
+			"does not know release shop/web. All", "create its Bundle, placement or object on the hub again",
 			"cluster: helm uninstall RELEASE -n NAMESPACE"}, "kubectl"},
 		"a release and a Work": {[]Kept{work("crp-shop"), release("shop/web")}, []string{"know Work crp-shop, release shop/web. All",
 			"helm uninstall RELEASE -n NAMESPACE; kubectl delete appliedwork WORK"}, "more"},

@@ -70,8 +70,8 @@ type Deployer struct {
 	Renderer *render.Renderer
 	// Attempts report the deployments in progress.
 	Attempts *Attempts
-	// Blocked receives the obstacles to removing releases at each change, and the releases unknown to a
-	// restored hub.
+	// Blocked receives the obstacles to removing releases at each change, and the releases unknown to
+	// a restored hub.
 	Blocked func(why protocol.Blocked, kept []applied.Kept)
 	// Seen receives each event of the watch of BundleDeployments, before it takes effect. May be nil.
 	Seen func(protocol.Event)

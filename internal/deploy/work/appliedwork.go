@@ -52,26 +52,28 @@ func (c *Controller) writeAhead(ctx context.Context, p *pass, appliedWork *place
 // ofThisMembership returns the list of an AppliedWork without the objects of an earlier membership
 // that the Work lacks. After the loss of a hub, another hub has another report. Its first Work may
 // lack an object only because that hub does not have the object yet, and no user has removed it.
-// The object stays, and is listed again once the Work has it. If the hub was restored, kept has these
-// objects.
+// The object stays, and is listed again once the Work has it. If the hub was restored, kept has
+// these objects.
 func (c *Controller) ofThisMembership(p *pass, appliedWork *placement.AppliedWork) (list, kept []placement.AppliedResource) {
-	marked, list := appliedWork.Labels[naming.LabelMember], slices.Clone(appliedWork.Status.AppliedResources)
+	marked, listed := appliedWork.Labels[naming.LabelMember], slices.Clone(appliedWork.Status.AppliedResources)
 	if marked == "" || c.Membership == "" || marked == string(c.Membership) {
-		return list, nil
+		return listed, nil
 	}
-	has := map[key]bool{}
-	for _, m := range p.manifests {
-		has[m.key] = true
+	wanted := p.keys()
+	for _, one := range listed {
+		if wanted[keyOf(one.WorkResourceIdentifier)] {
+			list = append(list, one)
+		} else {
+			kept = append(kept, one)
+		}
 	}
-	stays := func(one placement.AppliedResource) bool { return !has[keyOf(one.WorkResourceIdentifier)] }
-	kept = slices.DeleteFunc(slices.Clone(list), func(one placement.AppliedResource) bool { return !stays(one) })
 	if len(kept) > 0 {
 		c.Log.Info("Objects of an earlier membership stay", "work", p.work.Name, "objects", len(kept))
 	}
 	if !c.isFromLost(appliedWork) {
 		kept = nil
 	}
-	return slices.DeleteFunc(list, stays), kept
+	return list, kept
 }
 
 func (c *Controller) createAppliedWork(ctx context.Context, name string) (*placement.AppliedWork, error) {

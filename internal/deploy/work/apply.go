@@ -92,6 +92,15 @@ func (c *Controller) apply(ctx context.Context, work *placement.Work, appliedWor
 	return p, c.pruneAndList(ctx, p, appliedWork)
 }
 
+// keys returns the objects of the manifests.
+func (p *pass) keys() map[key]bool {
+	keys := map[key]bool{}
+	for _, m := range p.manifests {
+		keys[m.key] = true
+	}
+	return keys
+}
+
 // query returns the watch for the object of a manifest. With the strategy ReportDiff, the object
 // has no label of the agent.
 func (p *pass) query(m manifest) applied.Query {
@@ -108,10 +117,7 @@ func ofKind(resource schema.GroupVersionResource) applied.Query {
 
 // forgetOthers drops the attempts at manifests no longer in the Work.
 func (p *pass) forgetOthers() {
-	kept := map[key]bool{}
-	for _, m := range p.manifests {
-		kept[m.key] = true
-	}
+	kept := p.keys()
 	maps.DeleteFunc(p.attempts, func(k key, _ attempt) bool { return !kept[k] })
 }
 
@@ -134,7 +140,7 @@ func resourcesOf(appliedWork *placement.AppliedWork) map[applied.Query]bool {
 			queries[ofKind(resourceOf(one.WorkResourceIdentifier))] = true
 		}
 	}
-	for _, id := range keptIn(appliedWork) {
+	for _, id := range notedIn(appliedWork) {
 		queries[ofKind(resourceOf(id))] = true
 	}
 	return queries

@@ -33,32 +33,38 @@ func (c *Controller) isFromLost(appliedWork *placement.AppliedWork) bool {
 	return slices.Contains(c.Lost, appliedWork.Labels[naming.LabelMember])
 }
 
-// keptOf returns the deliveries unknown to a restored hub, by name: AppliedWorks without a Work, and
-// objects that a Work lacks.
-func (c *Controller) keptOf(works []placement.Work, appliedWorks []placement.AppliedWork) (all []applied.Kept) {
-	has := map[string]bool{}
+// keptOf returns the deliveries unknown to a restored hub, by name: AppliedWorks without a Work,
+// and objects that a Work lacks.
+func (c *Controller) keptOf(works []placement.Work, appliedWorks []placement.AppliedWork) (deliveries []applied.Kept) {
+	delivered := map[string]bool{}
 	for i := range works {
-		has[works[i].Name] = true
+		delivered[works[i].Name] = true
 	}
 	for i := range appliedWorks {
-		a := &appliedWorks[i]
-		switch {
-		case a.DeletionTimestamp != nil:
-		case c.isFromLost(a) && !has[a.Name]:
-			all = append(all, applied.Kept{Name: "Work " + a.Name, Remove: "kubectl delete appliedwork WORK"})
-		case !c.isFromLost(a) && appliedFor(a, c.Namespace, c.Membership):
-			for _, id := range keptIn(a) {
-				all = append(all, applied.Kept{
-					Name: fmt.Sprintf("%s of Work %s", keyOf(id), a.Name), Remove: "kubectl delete KIND NAME -n NAMESPACE",
-				})
-			}
+		if a := &appliedWorks[i]; a.DeletionTimestamp == nil {
+			deliveries = append(deliveries, c.keptIn(a, delivered[a.Name])...)
 		}
 	}
-	slices.SortFunc(all, func(a, b applied.Kept) int { return cmp.Compare(a.Name, b.Name) })
-	return all
+	slices.SortFunc(deliveries, func(a, b applied.Kept) int { return cmp.Compare(a.Name, b.Name) })
+	return deliveries
 }
 
-// reportKept reports the deliveries unknown to a restored hub, and reports whether there are any, or
+// keptIn returns the unknown deliveries of one AppliedWork, with or without a Work.
+func (c *Controller) keptIn(a *placement.AppliedWork, delivered bool) (deliveries []applied.Kept) {
+	switch lost := c.isFromLost(a); {
+	case lost && !delivered:
+		return []applied.Kept{{Name: "Work " + a.Name, Remove: "kubectl delete appliedwork WORK"}}
+	case lost, !appliedFor(a, c.Namespace, c.Membership):
+		return nil
+	}
+	for _, id := range notedIn(a) {
+		name := fmt.Sprintf("%s of Work %s", keyOf(id), a.Name)
+		deliveries = append(deliveries, applied.Kept{Name: name, Remove: "kubectl delete KIND NAME -n NAMESPACE"})
+	}
+	return deliveries
+}
+
+// reportKept reports the deliveries unknown to a restored hub. It returns whether there are any, or
 // may be some after the pause.
 func (c *Controller) reportKept(ctx context.Context, works []placement.Work) bool {
 	var kept []applied.Kept
@@ -90,8 +96,8 @@ func (c *Controller) settle(ctx context.Context) {
 	c.reportIdle(ctx)
 }
 
-// keptIn returns the noted objects of an AppliedWork.
-func keptIn(appliedWork *placement.AppliedWork) (kept []placement.WorkResourceIdentifier) {
+// notedIn returns the noted objects of an AppliedWork.
+func notedIn(appliedWork *placement.AppliedWork) (kept []placement.WorkResourceIdentifier) {
 	if text := appliedWork.Annotations[annotationKept]; text != "" {
 		_ = json.Unmarshal([]byte(text), &kept) // a user may have changed it
 	}
@@ -100,7 +106,7 @@ func keptIn(appliedWork *placement.AppliedWork) (kept []placement.WorkResourceId
 
 // noteKept notes objects of an AppliedWork from before a restore of the hub.
 func (c *Controller) noteKept(ctx context.Context, appliedWork *placement.AppliedWork, more []placement.AppliedResource) error {
-	kept := keptIn(appliedWork)
+	kept := notedIn(appliedWork)
 	for _, one := range more {
 		is := func(id placement.WorkResourceIdentifier) bool { return keyOf(id) == keyOf(one.WorkResourceIdentifier) }
 		if !slices.ContainsFunc(kept, is) && len(kept) < maxKeptObjects {
@@ -113,20 +119,17 @@ func (c *Controller) noteKept(ctx context.Context, appliedWork *placement.Applie
 // reviewKept removes the notes of objects that the Work has again, and of objects that are gone or
 // have another owner.
 func (c *Controller) reviewKept(ctx context.Context, p *pass, appliedWork *placement.AppliedWork) error {
-	has := map[key]bool{}
-	for _, m := range p.manifests {
-		has[m.key] = true
-	}
-	kept := slices.DeleteFunc(keptIn(appliedWork), func(id placement.WorkResourceIdentifier) bool {
+	wanted := p.keys()
+	kept := slices.DeleteFunc(notedIn(appliedWork), func(id placement.WorkResourceIdentifier) bool {
 		object, sight := c.watcher.Get(ofKind(resourceOf(id)), keyOf(id).NamespacedName, "")
-		return has[keyOf(id)] || sight == applied.Absent || sight == applied.Present && !object.of(appliedWork)
+		return wanted[keyOf(id)] || sight == applied.Absent || sight == applied.Present && !object.of(appliedWork)
 	})
 	return c.writeKept(ctx, appliedWork, kept)
 }
 
 // writeKept writes the notes of an AppliedWork, if they changed.
 func (c *Controller) writeKept(ctx context.Context, appliedWork *placement.AppliedWork, kept []placement.WorkResourceIdentifier) error {
-	if slices.Equal(kept, keptIn(appliedWork)) {
+	if slices.Equal(kept, notedIn(appliedWork)) {
 		return nil
 	}
 	before := appliedWork.DeepCopy()

@@ -78,7 +78,8 @@ func TestWorksOfALostHubAreReportedUntilTheyAreThereAgain(t *testing.T) {
 	r.start()
 	part := []string{configMap("one", "a: b"), configMap("two", "a: b"), configMap("three", "a: b")}
 	works := []*placement.Work{
-		r.place("part", nil, part...), r.place("later", nil, configMap("later", "a: b")), r.place("unwanted", nil, configMap("unwanted", "a: b")),
+		r.place("part", nil, part...), r.place("later", nil, configMap("later", "a: b")),
+		r.place("unwanted", nil, configMap("unwanted", "a: b")),
 	}
 	for _, work := range works {
 		r.applied(work)
@@ -126,7 +127,8 @@ func TestWorksOfALostHubAreReportedUntilTheyAreThereAgain(t *testing.T) {
 		t.Errorf("the AppliedWork still notes %s", noted)
 	}
 	r.applied(r.place("part", nil, part[0]))
-	r.untilGone("an object that a user removed after that", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "two"}})
+	two := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "two"}}
+	r.untilGone("an object that a user removed after that", two)
 }
 
 func TestOnlyDeliveriesOfALostHubAreUnknown(t *testing.T) {
@@ -186,7 +188,7 @@ func TestTheNotesOfAnAppliedWorkAreBounded(t *testing.T) {
 	}
 	r.check(r.agent.noteKept(context.Background(), a, many))
 	r.check(r.agent.noteKept(context.Background(), a, many))
-	if got := keptIn(r.owner(&placement.Work{ObjectMeta: metav1.ObjectMeta{Name: a.Name}})); len(got) != maxKeptObjects {
+	if got := notedIn(r.owner(&placement.Work{ObjectMeta: metav1.ObjectMeta{Name: a.Name}})); len(got) != maxKeptObjects {
 		t.Errorf("%d objects are noted", len(got))
 	}
 }

@@ -111,8 +111,8 @@ type Controller struct {
 	// moved wakes RemoveAll after the deletion of an object.
 	moved chan struct{}
 
-	// reporting keeps the calls of Idle, Counted and Kept in order. kept was the last reported list, if
-	// toldKept is set. settled is set after the pause of unknown deliveries.
+	// reporting keeps the calls of Idle, Counted and Kept in order. kept was the last reported list,
+	// if toldKept is set. settled is set after the pause of unknown deliveries.
 	reporting         sync.Mutex
 	kept              []applied.Kept
 	toldKept, settled bool

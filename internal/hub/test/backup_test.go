@@ -140,15 +140,17 @@ func (f fixture) pruned(e *elsewhere, m *besides, ofCluster, ofMember string) {
 		case text == "" && c == nil && !strings.Contains(why, "restored hub"):
 			return nil
 		case text != "" && c != nil && c.Reason == reasons.HubRestored && strings.Contains(c.Message, text) &&
-			strings.Contains(c.Message, "create its Bundle, placement or object on the hub again") && strings.Contains(why, "the restored hub does not know"):
+			strings.Contains(c.Message, "create its Bundle, placement or object on the hub again") &&
+			strings.Contains(why, "the restored hub does not know"):
 			return nil
 		}
 		return fmt.Errorf("%s shows %+v, because %s", o.GetName(), c, why)
 	}
 	testkube.Within(f.t, 5*time.Minute, "the members show what the hub does not know", func() error {
 		cluster, member := &fleet.Cluster{}, &clusterv1beta1.MemberCluster{}
-		f.check(f.get(cluster, e.workspace, e.name))
-		f.check(f.get(member, "", m.name))
+		if err := errors.Join(f.get(cluster, e.workspace, e.name), f.get(member, "", m.name)); err != nil {
+			return err
+		}
 		var ofFleet *metav1.Condition
 		if c := kube.FindCondition(cluster.Status.Conditions, clusterv1beta1.ConditionPruned); c != nil {
 			ofFleet = &metav1.Condition{Reason: c.Reason, Message: c.Message}

@@ -100,7 +100,9 @@ func TestMembersThatJoinedLeftAndGotBundlesSinceTheSnapshotLoseNothing(t *testin
 			return fmt.Errorf("it says %+v", own)
 		}
 		cluster := stays.record()
-		f.check(f.get(cluster, stays.workspace, stays.name))
+		if err := f.get(cluster, stays.workspace, stays.name); err != nil {
+			return err
+		}
 		if pruned := kube.FindCondition(cluster.Status.Conditions, clusterv1beta1.ConditionPruned); pruned == nil ||
 			pruned.Reason != "HubRestored" || !strings.Contains(pruned.Message, "/later") {
 			return fmt.Errorf("the Cluster says %+v", pruned)
