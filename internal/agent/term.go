@@ -30,8 +30,8 @@ type terms struct {
 	// obeyed is the highest term; nil before the first. read is set once the ConfigMap was read.
 	obeyed *clusterv1beta1.HubTerm
 	read   bool
-	// memberships are the memberships at this hub, for the deployer to recognize their deliveries
-	// after a restore of the hub.
+	// memberships are the last memberships, for the deployer to recognize their deliveries after a
+	// restore of the hub.
 	memberships []membershipAt
 	// storing serializes the writes; stored and storedMemberships are the content of the ConfigMap.
 	storing           sync.Mutex
@@ -91,9 +91,6 @@ func (t *terms) raise(offered *clusterv1beta1.HubTerm) bool {
 		return false
 	}
 	t.log.Info("The hub has another term", "hub", term.Name(offered), "from", numberOf(t.obeyed), "to", offered.Term)
-	if !term.SameHub(t.obeyed, offered) {
-		t.memberships = nil
-	}
 	t.obeyed = offered.DeepCopy()
 	return true
 }
@@ -107,7 +104,7 @@ func (t *terms) enter(report *clusterv1beta1.InternalMemberCluster) bool {
 	if now == nil || !equality.Semantic.DeepEqual(now, t.obeyed) {
 		return false
 	}
-	t.memberships = remember(known, membershipAt{Report: string(report.UID), Cluster: now.Cluster})
+	t.memberships = remember(known, membershipIn(report.UID, now))
 	return !slices.Equal(known, t.memberships)
 }
 
@@ -118,7 +115,7 @@ func (t *terms) lostMemberships() []string {
 	if t.obeyed == nil {
 		return nil
 	}
-	return lostMemberships(t.memberships, t.obeyed.Cluster)
+	return lostMemberships(t.memberships, t.obeyed)
 }
 
 func numberOf(t *clusterv1beta1.HubTerm) int64 {

@@ -92,7 +92,7 @@ func TestWorksOfALostHubAreReportedUntilTheyAreThereAgain(t *testing.T) {
 		before[name] = r.mustConfigMap(name).UID
 	}
 	r.lost, r.membership = []string{string(r.membership)}, "of-the-restored-hub"
-	r.kept = told{}
+	r.kept = &told{}
 	work := r.place("part", nil, part[0])
 	r.start()
 	r.applied(work)
@@ -102,7 +102,7 @@ func TestWorksOfALostHubAreReportedUntilTheyAreThereAgain(t *testing.T) {
 	unknown := func(suffix string) string { return "Work " + r.name + "-" + suffix }
 	r.keeps(object("three"), object("two"), unknown("later"), unknown("unwanted"))
 	r.halt()
-	r.kept = told{}
+	r.kept = &told{}
 	r.start() // the next process knows it, too
 	r.keeps(object("three"), object("two"), unknown("later"), unknown("unwanted"))
 	if all := r.kept.all(); len(all) > 1 {

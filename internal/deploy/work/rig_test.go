@@ -94,7 +94,7 @@ func newRigOn(t *testing.T, name string) *rig {
 		cluster.InstallCRDs(t)
 	}
 	t.Parallel()
-	r := &rig{Client: cluster.Client(t), t: t, cluster: cluster, membership: "first", log: &logged{}, counted: &counted{}}
+	r := &rig{Client: cluster.Client(t), t: t, cluster: cluster, membership: "first", log: &logged{}, counted: &counted{}, kept: &told{}}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "fleet-member-w"}}
 	r.check(r.Create(context.Background(), namespace))
 	r.namespace, r.name = namespace.Name, strings.TrimPrefix(namespace.Name, "fleet-member-")

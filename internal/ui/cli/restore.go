@@ -110,6 +110,7 @@ func (r *restorer) run(ctx context.Context, file string) error {
 	}
 	if restored.Term > 0 {
 		p.line("The hub has the key of the lost hub, and term %d. Members that have obeyed it refuse the lost hub.", restored.Term)
+		p.paragraph(0, "Deliveries from after the backup stay on the members. Each member reports them after its return: muster explain")
 	}
 	if restored.Paused > 0 {
 		p.paragraph(0, "%d placements are paused, because the objects that they select are not in the backup. Start the hub, restore these "+
