@@ -20,13 +20,15 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+
+	"github.com/muster-fleet/muster/internal/fleet/standby"
 )
 
 // AnnotationRestored is the annotation with the ID of the backup on a restored object.
 const AnnotationRestored = "muster/restored-from"
 
 // fieldManager is the field manager of restored fields.
-const fieldManager = "muster-restore"
+const fieldManager = standby.Manager
 
 // RestoreOptions are the settings of a restore.
 type RestoreOptions struct {

@@ -15,6 +15,7 @@ import (
 	muster "github.com/muster-fleet/muster/api/muster/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/standby"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -150,6 +151,9 @@ func (c Cluster) writtenByHub(ctx context.Context, found *Leftovers) error {
 			}
 		}
 	}
+	if err := c.leftoversOfStandby(ctx, found); err != nil {
+		return err
+	}
 	lease, err := c.get(ctx, kinds[leases], naming.SystemNamespace, naming.HubLease)
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -160,6 +164,25 @@ func (c Cluster) writtenByHub(ctx context.Context, found *Leftovers) error {
 		found.add(*lease, "the hub wrote it")
 	} else {
 		found.Unproved = append(found.Unproved, *lease)
+	}
+	return nil
+}
+
+// leftoversOfStandby finds the rights that muster restore and the hub have given to the account of a
+// standby. The account itself stays, because it may wait for a restore.
+func (c Cluster) leftoversOfStandby(ctx context.Context, found *Leftovers) error {
+	for _, part := range []struct{ resource, key string }{{"rolebindings", "f:roleRef"}, {"roles", "f:rules"}} {
+		objects, err := c.list(ctx, kinds[part.resource], "", "", "metadata.name="+standby.Account)
+		if err != nil {
+			return err
+		}
+		for _, object := range objects {
+			if object.writtenBy(standby.Manager, part.key) || object.writtenByHub(part.key) {
+				found.add(object, "a restored hub had it for agents with a token of the standby")
+			} else {
+				found.Unproved = append(found.Unproved, object)
+			}
+		}
 	}
 	return nil
 }

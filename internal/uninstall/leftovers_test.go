@@ -16,6 +16,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/fleet/standby"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/uninstall"
@@ -170,13 +171,26 @@ func hubSite(t *testing.T) (s *site, live *clusterv1beta1.MemberCluster) {
 	policy.Labels["app.kubernetes.io/component"] = "hub"
 	s.create(policy)
 	s.own = []client.Object{leaving, spaceOfLeaving, work, binding, policy}
+	access := func(manager client.FieldOwner) []client.Object {
+		role, binding := standby.Access(s.namespace(), naming.SystemNamespace)
+		check(t, s.Create(t.Context(), role, manager))
+		check(t, s.Create(t.Context(), binding, manager))
+		return []client.Object{role, binding}
+	}
+	s.own = append(append(s.own, access(standby.Manager)...), access(kube.FieldOwner)...)
+	ofTokens, _ := standby.Access(s.namespace(), naming.SystemNamespace)
+	ofTokens.Name, ofTokens.Labels = "token-of-"+name, map[string]string{fleet.LabelManaged: "true"}
+	check(t, s.Create(t.Context(), ofTokens, kube.FieldOwner))
+	account := standby.ServiceAccount(s.namespace())
+	check(t, s.Create(t.Context(), account))
 	theirs := binding.DeepCopy()
 	theirs.Name, theirs.ResourceVersion, theirs.UID = name+"-theirs", "", ""
 	s.others = []client.Object{
 		live, held, space(live, naming.MemberClusterNamespace(live.Name), kube.FieldOwner),
 		space(leaving, name+"-of-another-name", kube.FieldOwner), space(leaving, naming.MemberClusterNamespace(name+"-forged"), "kubectl"),
-		s.create(theirs),
+		s.create(theirs), ofTokens, account,
 	}
+	s.others = append(s.others, access("kubectl")...)
 	t.Cleanup(func() {
 		for _, mc := range []*clusterv1beta1.MemberCluster{live, held} {
 			check(t, client.IgnoreNotFound(s.Patch(context.Background(), mc, client.RawPatch("application/merge-patch+json",

@@ -112,9 +112,12 @@ func (o Object) ownedBy(owner Object) bool {
 }
 
 // writtenByHub reports whether the hub is the manager of a field, given its key in fieldsV1.
-func (o Object) writtenByHub(key string) bool {
+func (o Object) writtenByHub(key string) bool { return o.writtenBy(hubManager, key) }
+
+// writtenBy does the same as writtenByHub for another manager.
+func (o Object) writtenBy(manager, key string) bool {
 	return slices.ContainsFunc(o.managers, func(m metav1.ManagedFieldsEntry) bool {
-		return m.Manager == hubManager && m.FieldsV1 != nil && strings.Contains(string(m.FieldsV1.GetRawBytes()), key)
+		return m.Manager == manager && m.FieldsV1 != nil && strings.Contains(string(m.FieldsV1.GetRawBytes()), key)
 	})
 }
 

@@ -58,7 +58,7 @@ type rig struct {
 	lost       []string
 	stays      func(context.Context) error
 	// kept are the deliveries unknown to the hub, as reported last.
-	kept    told
+	kept    *told
 	stop    func()
 	log     *logged
 	counted *counted

@@ -32,6 +32,8 @@ const (
 	Account = "fleet-standby"
 	// Secret is the default name of the Secret with a token, in the namespace of the first hub.
 	Secret = "muster-standby-token"
+	// Manager is the field manager of muster restore.
+	Manager = "muster-restore"
 	// Key is the key of the token in its Secret.
 	Key = "token"
 	// Life is the default life of a token. The API server may grant less.
