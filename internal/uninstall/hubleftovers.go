@@ -168,8 +168,8 @@ func (c Cluster) writtenByHub(ctx context.Context, found *Leftovers) error {
 	return nil
 }
 
-// leftoversOfStandby finds the rights that muster restore and the hub have given to the account of a
-// standby. The account itself stays, because it may wait for a restore.
+// leftoversOfStandby finds the rights that muster restore and the hub have given to the account of
+// a standby. The account itself stays, because it may wait for a restore.
 func (c Cluster) leftoversOfStandby(ctx context.Context, found *Leftovers) error {
 	for _, part := range []struct{ resource, key string }{{"rolebindings", "f:roleRef"}, {"roles", "f:rules"}} {
 		objects, err := c.list(ctx, kinds[part.resource], "", "", "metadata.name="+standby.Account)
