@@ -16,6 +16,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -89,6 +91,10 @@ func (w *Writer) Known(ctx context.Context, policy, user string) string {
 	return user
 }
 
+// again are the attempts after an internal error of the API server. It may pass at once, and a
+// failing webhook does not.
+var again = wait.Backoff{Steps: 3, Duration: 100 * time.Millisecond, Factor: 2}
+
 // Write creates the entry of a fact unless it exists. An error means that the API server accepts no
 // writes at the moment. The caller then repeats the reconcile, as after any other write. Write logs
 // any other refusal and returns nil.
@@ -99,7 +105,9 @@ func (w *Writer) Write(ctx context.Context, fact Fact) error {
 	entry := fact.Entry(w.Clock.Now())
 	limited, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	err := client.IgnoreAlreadyExists(w.Client.Create(limited, entry, kube.FieldOwner))
+	err := retry.OnError(again, apierrors.IsInternalError, func() error {
+		return client.IgnoreAlreadyExists(w.Client.Create(limited, entry, kube.FieldOwner))
+	})
 	switch {
 	case err == nil:
 		w.written()
