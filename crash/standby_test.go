@@ -80,7 +80,7 @@ func (in *run) comeToStandby() {
 			Kind: rbacv1.ServiceAccountKind, Name: in.id, Namespace: naming.MemberSystemNamespace,
 		}},
 	})
-	in.startAgent("--hub-server-url", in.lost.server, "--member-cluster-name", in.id,
+	in.startAgent("--delivery=false", "--hub-server-url", in.lost.server, "--member-cluster-name", in.id,
 		"--hub-certificate-authority", base64.StdEncoding.EncodeToString(in.hubFront.Config.CAData),
 		"--hub-token-secret", in.agentNamespace()+"/hub-kubeconfig-secret")
 	in.untilMemberHealthy()
