@@ -42,7 +42,7 @@ func (e *environment) published(ctx context.Context, to hubclient.Address, key *
 }
 
 // joinSuccessor returns a session with the restored hub that succeeds the lost hub of a
-// MemberCluster. The credential is for the address of the standby, and the lost hub's.
+// MemberCluster. It takes the credential of the lost hub, with the address of the standby.
 func (a *Agent) joinSuccessor(ctx context.Context, o observation, to hubclient.Address,
 	lost hubclient.Credential) (*hubclient.Session, error) {
 	key, err := a.member.AgentKey(ctx)
