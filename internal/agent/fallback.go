@@ -213,13 +213,10 @@ func (a *Agent) tryFallbacks(ctx context.Context, o observation, c hubclient.Cre
 		}
 		if errors.As(err, &unknownThere{}) && to.Token != "" {
 			if a.mode.exchanges {
-				session, err = a.joinSuccessor(ctx, o, to, next)
-			} else {
-				err = a.standbyAnswers(ctx, to, c, next.Mode)
-			}
-			if err == nil && session != nil {
-				return outcome{result: accepted, session: session}
-			} else if err == nil {
+				if session, err = a.joinSuccessor(ctx, o, to, next); err == nil {
+					return outcome{result: accepted, session: session}
+				}
+			} else if err = a.standbyAnswers(ctx, to, c, next.Mode); err == nil {
 				so.standby = &to
 				return so
 			}

@@ -135,7 +135,7 @@ func (m *membership) upgradable(ctx context.Context) (bool, error) {
 	return m.member.HasRelease(ctx, namespace, name)
 }
 
-// runnables returns the tasks for storing the issued credential.
+// runnables returns the tasks for storing the issued credential, and for forgetting a lost hub.
 func (m *membership) runnables(s *session) []func(context.Context) {
 	return []func(context.Context){(&restorer{session: s, secret: m.issued, read: exchangedCredential}).run, s.forgetFormer}
 }

@@ -40,7 +40,8 @@ const (
 // lostHub is the stored form of the credential of a lost hub, for the same member.
 type lostHub struct {
 	hubclient.Address
-	Addresses hubclient.Addresses `json:"addresses"`
+	// Addresses are the addresses that the lost hub has named, in their stored form.
+	Addresses json.RawMessage `json:"addresses"`
 }
 
 // issuedSecret returns the stored form of an issued credential, with the configuration at the time.
@@ -61,7 +62,7 @@ func (m *membership) issuedSecret(c hubclient.Credential, given *corev1.Secret) 
 	}
 	if former := c.Former; former != nil {
 		content, err := json.Marshal(lostHub{
-			hubclient.Address{Server: former.Server, CA: former.CA, Token: former.Token}, former.Addresses,
+			hubclient.Address{Server: former.Server, CA: former.CA, Token: former.Token}, former.Addresses.Encode(),
 		})
 		if err != nil {
 			panic(err) // plain data: a mistake in this program
@@ -82,7 +83,8 @@ func exchangedCredential(secret *corev1.Secret) (hubclient.Credential, error) {
 	var lost lostHub
 	if content := secret.Data[keyFormer]; len(content) > 0 && json.Unmarshal(content, &lost) == nil {
 		c.Former = &hubclient.Credential{
-			Server: lost.Server, CA: lost.CA, Token: lost.Token, Addresses: lost.Addresses, Cluster: c.Cluster, MemberNamespace: c.MemberNamespace,
+			Server: lost.Server, CA: lost.CA, Token: lost.Token, Addresses: hubclient.ParseAddresses(lost.Addresses),
+			Cluster: c.Cluster, MemberNamespace: c.MemberNamespace,
 		}
 	}
 	if secret.Type != issuedType || err != nil || sequence < 1 || c.Account() == "" {

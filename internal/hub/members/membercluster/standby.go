@@ -20,7 +20,7 @@ import (
 // A hub from muster restore has another API server. The agent of a MemberCluster has no token for
 // it, except for a token of the standby. The backup has the public key of the agent:
 //
-//	restored ──► account, credential sealed to the key ──► published ──► agent opens and uses it ──► published no more
+//	restored ──► credential sealed to the key ──► published ──► used by the agent ──► withdrawn
 //
 // Until the agent comes, the hub replaces the credential twice in its life, for a year.
 
