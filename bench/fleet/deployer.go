@@ -64,7 +64,10 @@ type program struct {
 	// answered holds the generation of each BundleDeployment with a written status, 0 for others.
 	// agents is the name of the agent's own one.
 	answered map[string]int64
-	agents   string
+	// answering holds the generation of each BundleDeployment that got an answer, perhaps without
+	// its event yet.
+	answering map[string]int64
+	agents    string
 	// works holds the generation of each Work with a written status, 0 for others.
 	works map[string]int64
 }
@@ -73,7 +76,10 @@ type program struct {
 func (n *native) deploy(ctx context.Context, orders io.Reader, replies io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	p := &program{native: n, ctx: ctx, end: cancel, replies: replies, answered: map[string]int64{}, works: map[string]int64{}}
+	p := &program{
+		native: n, ctx: ctx, end: cancel, replies: replies,
+		answered: map[string]int64{}, answering: map[string]int64{}, works: map[string]int64{},
+	}
 	changed := make(chan struct{}, 1)
 	p.bundles = &kubeclient.Store[*fleet.BundleDeployment]{Changed: changed, Put: p.putBundle, Drop: p.dropBundle, Reset: func() {}}
 	p.placed = &kubeclient.Store[*unstructured.Unstructured]{Changed: changed, Put: p.putWork, Drop: p.dropWork, Reset: func() {}}
@@ -201,10 +207,27 @@ func (p *program) putBundle(d *fleet.BundleDeployment) bool {
 	p.answered[d.Name] = 0
 	if d.Status.AppliedDeploymentID == d.Spec.DeploymentID {
 		p.answered[d.Name] = d.Generation
-	} else {
-		p.running.Go(func() { p.count(p.answerBundle(d), d.Labels[fleet.LabelAgent] != "") })
+	} else if p.answering[d.Name] != d.Generation {
+		p.answering[d.Name] = d.Generation
+		p.running.Go(func() { p.answerUntilWritten(d) })
 	}
 	return true
+}
+
+// answerUntilWritten answers a BundleDeployment, and tries again after a failure.
+func (p *program) answerUntilWritten(d *fleet.BundleDeployment) {
+	for {
+		err := p.answerBundle(d)
+		p.count(err, d.Labels[fleet.LabelAgent] != "")
+		if err == nil {
+			return
+		}
+		select {
+		case <-p.ctx.Done():
+			return
+		case <-time.After(2 * time.Second):
+		}
+	}
 }
 
 func (p *program) dropBundle(d *fleet.BundleDeployment) {
@@ -251,6 +274,7 @@ func (p *program) answerBundle(d *fleet.BundleDeployment) error {
 		"appliedDeploymentID": d.Spec.DeploymentID, "ready": true, "nonModified": true,
 		"release": "default/" + d.Name + ":1", "conditions": conditions,
 		"resources": resources, "resourceCounts": map[string]any{"ready": 10, "desiredReady": 10},
+		"display": map[string]string{"deployed": "True", "monitored": "True", "state": string(fleet.StateReady)},
 	})
 }
 

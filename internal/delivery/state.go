@@ -99,21 +99,3 @@ func OfEarlier(d *fleet.BundleDeployment) bool {
 	is, err := ErrorDigest(d)
 	return err == nil && is == noted
 }
-
-// Display returns the columns of a deployment.
-func Display(d *fleet.BundleDeployment, state fleet.BundleState) fleet.BundleDeploymentDisplay {
-	return fleet.BundleDeploymentDisplay{
-		Deployed: shown(condition(d, fleet.ConditionDeployed)), Monitored: shown(condition(d, fleet.ConditionMonitored)), State: string(state),
-	}
-}
-
-func shown(c *fleet.Condition) string {
-	switch {
-	case c == nil:
-		return ""
-	case c.Message == "":
-		return string(c.Status)
-	default:
-		return fmt.Sprintf("%s: %s", c.Status, c.Message)
-	}
-}

@@ -127,7 +127,8 @@ type BundleDeploymentStatus struct {
 	// +optional
 	// +nullable
 	IncompleteState bool `json:"incompleteState,omitempty"`
-	// display holds the columns of `kubectl get`. The hub computes it from the rest of the status.
+	// display holds the columns of `kubectl get`, computed from the rest of the status. Muster's
+	// agent writes it with its report. The hub writes it for other agents, and corrects it.
 	// +optional
 	// +nullable
 	Display BundleDeploymentDisplay `json:"display,omitempty"`

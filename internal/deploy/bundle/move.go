@@ -80,7 +80,7 @@ func (d *Deployer) reportLong(ctx context.Context, name string, delivery *delive
 			reported <- nil
 		case <-timer.C():
 			status := statusOf(doing, s, d.Clock.Now())
-			if d.patchStatus(ctx, name, status) != nil {
+			if d.patchStatus(ctx, s.deployment, status) != nil {
 				reported <- nil
 				return
 			}

@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	contents "github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/retry"
 )
@@ -37,7 +38,7 @@ func (d *Deployer) report(ctx context.Context, name string, delivery *delivery, 
 	if equality.Semantic.DeepEqual(status, s.deployment.Status) {
 		return true
 	}
-	err := d.patchStatus(ctx, name, status)
+	err := d.patchStatus(ctx, s.deployment, status)
 	switch {
 	case err == nil:
 		delivery.written, delivery.reporting = &status, retry.Failed()
@@ -47,14 +48,19 @@ func (d *Deployer) report(ctx context.Context, name string, delivery *delivery, 
 	return err == nil
 }
 
-// patchStatus writes a status, and logs a failure.
-func (d *Deployer) patchStatus(ctx context.Context, name string, status fleet.BundleDeploymentStatus) error {
+// patchStatus writes the status of a deployment with its display, and logs a failure. The hub writes
+// the display by itself only if it knows better, such as about a lost cluster. So a display alone is
+// no reason to report.
+func (d *Deployer) patchStatus(ctx context.Context, before *fleet.BundleDeployment, status fleet.BundleDeploymentStatus) error {
+	after := *before
+	after.Status = status
+	status.Display = contents.Display(&after)
 	patch, err := patchOf(status)
 	if err == nil {
-		err = d.Hub.PatchStatus(ctx, hubclient.BundleDeployments, name, patch)
+		err = d.Hub.PatchStatus(ctx, hubclient.BundleDeployments, before.Name, patch)
 	}
 	if err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) {
-		d.Log.Info("Failed to report a deployment", "deployment", name, "reason", d.Hub.Explain(err))
+		d.Log.Info("Failed to report a deployment", "deployment", before.Name, "reason", d.Hub.Explain(err))
 	}
 	return err
 }

@@ -2,9 +2,11 @@ package bundle
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,16 +69,26 @@ func TestOutsideOfItsWindowNothingChangesExceptForARemoval(t *testing.T) {
 	})
 }
 
-func TestWhatIsShownOfADeploymentIsLeftToTheHub(t *testing.T) {
+func TestAReportHasItsDisplayAndADisplayAloneIsLeftToTheHub(t *testing.T) {
 	r := newRig(t)
-	made := r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
-	made.Status.Display = fleet.BundleDeploymentDisplay{Deployed: "the hub's", Monitored: "word", State: "ErrApplied"}
-	want := made.Status.Display
-	r.check(r.kube.Status().Update(t.Context(), made))
 	r.start()
+	r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
 	found := r.until("web", fleet.StateReady)
-	if found.Status.Display != want {
-		t.Errorf("it shows %+v", found.Status.Display)
+	if diff := cmp.Diff(fleet.BundleDeploymentDisplay{Deployed: "True", Monitored: "True", State: "Ready"}, found.Status.Display); diff != "" {
+		t.Errorf("the first report (-want +got):\n%s", diff)
+	}
+	ofHub := fleet.BundleDeploymentDisplay{Deployed: "True", Monitored: "Unknown: the cluster is lost", State: "NotReady"}
+	found.Status.Display = ofHub
+	r.check(r.kube.Status().Update(t.Context(), found))
+	r.deploy("other", fleet.BundleDeploymentOptions{}, configMap("other", "one")) // the agent had the time
+	if diff := cmp.Diff(ofHub, r.get("web").Status.Display); diff != "" {
+		t.Errorf("without a change of its cluster (-want +got):\n%s", diff)
+	}
+	r.check(r.kube.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.target, Name: "foreign"}}))
+	r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "two"), configMap("foreign", "two"))
+	shown := r.until("web", fleet.StateErrApplied, "foreign").Status.Display
+	if shown.State != "ErrApplied" || shown.Monitored == ofHub.Monitored || strings.Contains(shown.Deployed, "lost") {
+		t.Errorf("a failed deployment shows %+v", shown)
 	}
 }
 

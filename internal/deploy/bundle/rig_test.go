@@ -378,7 +378,7 @@ func (r *rig) placeWith(name string, change func(*fleet.BundleDeploymentSpec), o
 	}}
 	err = client.IgnoreNotFound(r.kube.Get(ctx, client.ObjectKeyFromObject(made), made))
 	r.check(err)
-	made.Spec.DeploymentID, made.Spec.Options = id, options
+	made.Spec.DeploymentID, made.Spec.StagedDeploymentID, made.Spec.Options = id, id, options
 	change(&made.Spec)
 	if made.ResourceVersion == "" {
 		r.create(made)

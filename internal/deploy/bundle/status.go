@@ -264,6 +264,7 @@ func patchOf(status fleet.BundleDeploymentStatus) ([]byte, error) {
 			fields[field] = nil
 		}
 	}
-	delete(fields, "display") // the hub owns it
+	shown := status.Display // with its empty fields, which an earlier display may have
+	fields["display"] = map[string]string{"deployed": shown.Deployed, "monitored": shown.Monitored, "state": shown.State}
 	return json.Marshal(map[string]any{"status": fields})
 }

@@ -132,7 +132,6 @@ func (c *chart) bundleFor(cluster *fleet.Cluster, namespace string, settings set
 				DefaultNamespace: namespace,
 				Helm: &fleet.HelmOptions{
 					ReleaseName: releaseName, TakeOwnership: true, MaxHistory: history, DisablePreProcess: true, DisableDNS: true,
-					Values: &runtime.RawExtension{Raw: values},
 				},
 			},
 			Targets: []fleet.BundleTarget{{
@@ -142,6 +141,9 @@ func (c *chart) bundleFor(cluster *fleet.Cluster, namespace string, settings set
 				}},
 			}},
 		},
+	}
+	if values != nil { // else its deployment needs no Secret
+		bundle.Spec.Helm.Values = &runtime.RawExtension{Raw: values}
 	}
 	v, err := versionOf(bundle)
 	bundle.Labels = map[string]string{fleet.LabelManaged: "true", fleet.LabelAgent: v.String()}

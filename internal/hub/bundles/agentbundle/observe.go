@@ -13,6 +13,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
@@ -148,7 +149,7 @@ func (c *Controller) observeUpdate(ctx context.Context, o *observed) error {
 
 // outcomeOf reports whether the agent is ready with the contents of its deployment, or its failure.
 func outcomeOf(deployment *fleet.BundleDeployment) (confirmed bool, failure string) {
-	switch rollup.StateOf(deployment) {
+	switch delivery.EffectiveState(deployment) {
 	case fleet.StateReady, fleet.StateModified:
 		return true, ""
 	case fleet.StateErrApplied:

@@ -113,7 +113,7 @@ func setMemberDefaults(values map[string]any, agent settings.Agent) {
 
 // Overrides returns the values of one agent with precedence over the user's values: the settings in
 // the spec of its Cluster. If the hub itself installed the agent, there is no user; the other
-// values of the installation are included.
+// values of the installation are included. It returns nil if no value takes precedence.
 func Overrides(cluster *fleet.Cluster, clientID, namespace string, agent settings.Agent) ([]byte, error) {
 	spec, tree := cluster.Spec, map[string]any{}
 	settled := Of(cluster, clientID, agent, namespace)
@@ -143,6 +143,9 @@ func Overrides(cluster *fleet.Cluster, clientID, namespace string, agent setting
 	}
 	if namespace != naming.SystemNamespace {
 		set(values, namespace, "internal", "systemNamespace")
+	}
+	if len(values) == 0 {
+		return nil, nil
 	}
 	return json.Marshal(values)
 }

@@ -74,7 +74,7 @@ func TestOverridesAreWhatTheClusterSays(t *testing.T) {
 		last            *fleet.ImportStatus
 		namespace, want string
 	}{
-		{"a Cluster that says nothing leaves all to the user", fleet.ClusterSpec{}, nil, naming.SystemNamespace, `{}`},
+		{"a Cluster that says nothing leaves all to the user", fleet.ClusterSpec{}, nil, naming.SystemNamespace, ""},
 		{"what it says goes before the user's", fleet.ClusterSpec{
 			HostNetwork: &on, PrivateRepoURL: "private.example.com", AgentPullSecrets: &[]corev1.LocalObjectReference{{Name: "mine"}},
 			AgentTolerations: []corev1.Toleration{{Key: "edge"}}, AgentEnvVars: []corev1.EnvVar{{Name: "A", Value: "b"}},

@@ -10,18 +10,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // firstReport is the time allowed to the agent of a new deployment for its first report. After it
-// the hub shows the deployment as waiting. Most agents are faster, and save the write. A new agent
-// may take longer for its own deployment.
-const firstReport = 2 * time.Second
+// the hub shows the deployment as waiting. Most agents are faster, and save the write. All agents of
+// a Bundle deploy at once, so each further deployment adds some time. A new agent may take longer
+// for its own deployment.
+const (
+	firstReport     = 2 * time.Second
+	firstReportEach = 20 * time.Millisecond
+)
 
-// updateDisplays writes `status.display` of deployments after their agents report another state.
-// The agents own the rest of the status. It returns the wait for agents without a first report.
+// reportsWithin returns the time allowed to the agents of a Bundle for their first reports.
+func reportsWithin(deployments int, ofAgent bool) time.Duration {
+	if ofAgent {
+		return controller.Adoption
+	}
+	return min(firstReport+time.Duration(deployments)*firstReportEach, controller.Adoption)
+}
+
+// updateDisplays writes `status.display` of deployments if it differs from the report of their
+// agents. Muster's agents write it with their report. The agents own the rest of the status. It
+// returns the wait for agents without a first report.
 func (c *Controller) updateDisplays(ctx context.Context, o observed) (wait time.Duration, err error) {
 	var changed []rollup.Entry
 	for _, t := range o.targets {
@@ -32,10 +46,7 @@ func (c *Controller) updateDisplays(ctx context.Context, o observed) (wait time.
 		if shown.Shown() == t.deployment.Status.Display {
 			continue
 		}
-		first := firstReport
-		if t.deployment.Labels[fleet.LabelAgent] != "" {
-			first = controller.Adoption
-		}
+		first := reportsWithin(len(o.targets), t.deployment.Labels[fleet.LabelAgent] != "")
 		if age := c.Clock.Since(t.deployment.CreationTimestamp.Time); len(t.deployment.Status.Conditions) == 0 && age < first {
 			wait = first - max(age, 0)
 			continue
@@ -47,7 +58,7 @@ func (c *Controller) updateDisplays(ctx context.Context, o observed) (wait time.
 
 // shown returns the deployment's own display: the last report of its agent.
 func (t target) shown() rollup.Entry {
-	e := rollup.Entry{State: rollup.StateOf(t.deployment), Message: rollup.Message(t.deployment), Deployment: t.deployment}
+	e := rollup.Entry{State: delivery.EffectiveState(t.deployment), Message: rollup.Message(t.deployment), Deployment: t.deployment}
 	if gone := gone(t.cluster); gone != "" {
 		return e.AsOf(gone, t.cluster.Status.Agent.LastSeen.Time)
 	}

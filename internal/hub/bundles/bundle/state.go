@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/delivery/customization"
 	"github.com/muster-fleet/muster/internal/delivery/templates"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
@@ -190,7 +191,7 @@ func (t target) entry(workspace string, released bool) rollup.Entry {
 	case !t.current():
 		e.State, e.Message = fleet.StatePending, "held back by the rollout"
 	default:
-		e.State, e.Message = rollup.StateOf(t.deployment), rollup.Message(t.deployment)
+		e.State, e.Message = delivery.EffectiveState(t.deployment), rollup.Message(t.deployment)
 		switch e.State {
 		case fleet.StatePaused:
 			e.Message = pausedBy(t.cluster)

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
-	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
 )
 
 // gitRepos maps the GitRepos of a group's Clusters to true if they are ready on all of them.
@@ -23,7 +23,7 @@ func (g gitRepos) add(d *fleet.BundleDeployment) {
 		return
 	}
 	shown := d.Status.Display.State
-	ready := rollup.StateOf(d) == fleet.StateReady && (shown == "" || shown == string(fleet.StateReady))
+	ready := delivery.EffectiveState(d) == fleet.StateReady && (shown == "" || shown == string(fleet.StateReady))
 	others, known := g[name]
 	g[name] = ready && (others || !known)
 }

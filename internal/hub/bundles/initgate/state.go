@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/fleet/reasons"
 	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
@@ -62,7 +63,7 @@ func closedBy(cluster *fleet.Cluster, gate fleet.InitGate, deployment *fleet.Bun
 	if deployment == nil {
 		return fmt.Sprintf("it has no deployment on this Cluster: create it in workspace %s, and let one of its targets match", cluster.Namespace)
 	}
-	switch state := rollup.StateOf(deployment); state {
+	switch state := delivery.EffectiveState(deployment); state {
 	case fleet.StateReady:
 		return ""
 	case fleet.StateWaitingForDependency:

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -56,8 +57,8 @@ func explain(kind string, summary fleet.BundleSummary, entries []Entry) string {
 // namedIn returns the names and messages of the entries in a state, by name.
 func namedIn(state fleet.BundleState, entries []Entry) (all []kube.Named) {
 	for _, e := range entries {
-		if Wire(e.State) == state {
-			all = append(all, kube.Named{Name: e.Name, Text: short(e.Message)})
+		if delivery.Wire(e.State) == state {
+			all = append(all, kube.Named{Name: e.Name, Text: delivery.Short(e.Message)})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b kube.Named) int { return strings.Compare(a.Name, b.Name) })
@@ -77,7 +78,7 @@ func diverse(bad []Entry) []Entry {
 	seen := map[cause]bool{}
 	var first, further []Entry
 	for _, e := range bad {
-		if key := (cause{e.State, short(e.Message)}); !seen[key] {
+		if key := (cause{e.State, delivery.Short(e.Message)}); !seen[key] {
 			seen[key], first = true, append(first, e)
 		} else {
 			further = append(further, e)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -21,8 +22,6 @@ const (
 	maxNamed = 10
 	// maxObjects limits the objects named for each entry.
 	maxObjects = 3
-	// maxMessage limits the length of an entry's message.
-	maxMessage = 400
 	// maxState limits the length of an object's state.
 	maxState = 64
 )
@@ -63,9 +62,9 @@ func (e Entry) AsOf(gone string, seen time.Time) Entry {
 
 // Shown returns the columns of the entry's deployment.
 func (e Entry) Shown() fleet.BundleDeploymentDisplay {
-	display := Display(e.Deployment)
+	display := delivery.Display(e.Deployment)
 	if e.Gone {
-		display.State, display.Monitored = string(Wire(e.State)), short("Unknown: "+e.Message)
+		display.State, display.Monitored = string(delivery.Wire(e.State)), delivery.Short("Unknown: "+e.Message)
 	}
 	return display
 }
@@ -94,7 +93,7 @@ func Summarize(entries []Entry) fleet.BundleSummary {
 	var summary fleet.BundleSummary
 	var bad []Entry
 	for _, e := range entries {
-		*count(&summary, Wire(e.State))++
+		*count(&summary, delivery.Wire(e.State))++
 		switch e.State {
 		case fleet.StatePaused:
 			summary.Paused++
@@ -109,7 +108,7 @@ func Summarize(entries []Entry) fleet.BundleSummary {
 	}
 	sortBySeverity(bad)
 	for _, e := range diverse(bad) {
-		named := fleet.NonReadyResource{Name: e.Name, State: Wire(e.State), Message: short(e.Message)}
+		named := fleet.NonReadyResource{Name: e.Name, State: delivery.Wire(e.State), Message: delivery.Short(e.Message)}
 		if d := e.Deployment; d != nil {
 			for _, m := range d.Status.ModifiedStatus[:min(len(d.Status.ModifiedStatus), maxObjects)] {
 				m.Patch = "" // it may hold the data of a Secret
@@ -124,7 +123,7 @@ func Summarize(entries []Entry) fleet.BundleSummary {
 
 func sortBySeverity(entries []Entry) {
 	slices.SortStableFunc(entries, func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(rank(Wire(a.State)), rank(Wire(b.State))), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(rank(delivery.Wire(a.State)), rank(delivery.Wire(b.State))), cmp.Compare(a.Name, b.Name))
 	})
 }
 
@@ -137,7 +136,7 @@ func Clipped(list []fleet.NonReadyStatus, most int) []fleet.NonReadyStatus {
 		s.State = kube.Clip(s.State, maxState)
 		var messages []string
 		for _, m := range s.Message[:min(len(s.Message), maxObjects)] {
-			messages = append(messages, short(m))
+			messages = append(messages, delivery.Short(m))
 		}
 		s.Message = messages
 	}

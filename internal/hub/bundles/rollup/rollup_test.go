@@ -145,7 +145,7 @@ func TestStateAndMessageOfADeployment(t *testing.T) {
 		}, fleet.StateNotReady, "Deployment n/web: 0 of 1 ready, image is missing; Job n/j: running", false},
 	} {
 		d := deployment(c.change)
-		if state, message, available := StateOf(d), Message(d),
+		if state, message, available := delivery.EffectiveState(d), Message(d),
 			Available(d); state != c.state || message != c.message || available != c.available {
 			t.Errorf("%s: %s, %q, available %t", c.name, state, message, available)
 		}
@@ -188,6 +188,7 @@ func TestSummarize(t *testing.T) {
 }
 
 func TestALongMessageIsCut(t *testing.T) {
+	const maxMessage = 400
 	d := deployment(func(d *fleet.BundleDeployment) {
 		d.Status.Conditions[0] = fleet.Condition{
 			Type: fleet.ConditionDeployed, Status: corev1.ConditionFalse, Message: strings.Repeat("ä", maxMessage),
@@ -201,7 +202,7 @@ func TestALongMessageIsCut(t *testing.T) {
 func TestOnlyWhatTheHubItselfShowsWakesNobody(t *testing.T) {
 	shown := func(version string, change func(*fleet.BundleDeployment)) *fleet.BundleDeployment {
 		d := deployment(func(d *fleet.BundleDeployment) { d.ResourceVersion = version })
-		d.Status.Display = Display(d)
+		d.Status.Display = delivery.Display(d)
 		change(d)
 		return d
 	}

@@ -11,55 +11,15 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// StateOf returns the state of a deployment. It combines the agent's report with the hub's reasons
-// to delay a new version: a pause, a Schedule, the rollout.
-func StateOf(d *fleet.BundleDeployment) fleet.BundleState {
-	state, held := delivery.StateOf(d), d.Spec.StagedDeploymentID != d.Spec.DeploymentID
-	switch state {
-	case fleet.StateWaitApplied, fleet.StateWaitingForDependency:
-	case fleet.StateNotReady, fleet.StateReady:
-		if !held {
-			return state
-		}
-	case fleet.StateErrApplied, fleet.StateModified, fleet.StateOutOfSync, fleet.StatePending, fleet.StateOutsideWindow, fleet.StatePaused:
-		return state
-	}
-	switch {
-	case d.Spec.Paused:
-		return fleet.StatePaused
-	case d.Spec.OffSchedule:
-		return fleet.StateOutsideWindow
-	case held && state != fleet.StateWaitApplied:
-		return fleet.StatePending
-	}
-	return state
-}
-
-// Wire maps a state to a state for clients of Rancher Fleet. They do not know all waiting states.
-func Wire(state fleet.BundleState) fleet.BundleState {
-	if state == fleet.StatePaused || state == fleet.StateOutsideWindow {
-		return fleet.StatePending
-	}
-	return state
-}
-
 // Available reports whether the version in the spec is deployed and ready.
 func Available(d *fleet.BundleDeployment) bool {
 	state := delivery.StateOf(d)
 	return state == fleet.StateReady || state == fleet.StateModified && d.Status.Ready
 }
 
-// Display returns the columns of a deployment. They are bounded, because a member writes the
-// messages.
-func Display(d *fleet.BundleDeployment) fleet.BundleDeploymentDisplay {
-	display := delivery.Display(d, Wire(StateOf(d)))
-	display.Deployed, display.Monitored = short(display.Deployed), short(display.Monitored)
-	return display
-}
-
-// OnlyShown reports whether an update changed only status.display, to the value of Display.
+// OnlyShown reports whether an update changed only status.display, to the value of delivery.Display.
 func OnlyShown(before, after *fleet.BundleDeployment) bool {
-	if before.Status.Display == after.Status.Display || after.Status.Display != Display(after) {
+	if before.Status.Display == after.Status.Display || after.Status.Display != delivery.Display(after) {
 		return false
 	}
 	was, is := *before, *after
@@ -69,31 +29,31 @@ func OnlyShown(before, after *fleet.BundleDeployment) bool {
 
 // Message returns the reason why a deployment is not ready.
 func Message(d *fleet.BundleDeployment) string {
-	switch StateOf(d) {
+	switch delivery.EffectiveState(d) {
 	case fleet.StateErrApplied, fleet.StateWaitApplied:
 		c := delivery.Complaint(d)
 		switch {
 		case c != nil && delivery.OfEarlier(d):
-			return short("the agent has reported nothing new yet; before that it said: " + c.Message)
+			return delivery.Short("the agent has reported nothing new yet; before that it said: " + c.Message)
 		case c != nil:
-			return cmp.Or(short(c.Message), "its agent gives no reason")
+			return cmp.Or(delivery.Short(c.Message), "its agent gives no reason")
 		}
 		return "the agent has not reported it yet"
 	case fleet.StateWaitingForDependency:
-		return cmp.Or(short(complaint(d)), "its agent does not name the Bundle that it waits for")
+		return cmp.Or(delivery.Short(complaint(d)), "its agent does not name the Bundle that it waits for")
 	case fleet.StatePaused:
 		return "paused"
 	case fleet.StateOutsideWindow:
 		return "outside of the windows of its Schedules"
 	case fleet.StateModified:
-		return short(modified(d.Status.ModifiedStatus))
+		return delivery.Short(modified(d.Status.ModifiedStatus))
 	case fleet.StatePending:
 		return "held back by the rollout"
 	case fleet.StateNotReady:
 		if c := delivery.Complaint(d); c != nil && len(d.Status.NonReadyStatus) == 0 {
-			return cmp.Or(short(c.Message), "its agent gives no reason")
+			return cmp.Or(delivery.Short(c.Message), "its agent gives no reason")
 		}
-		return short(notReady(d.Status.NonReadyStatus))
+		return delivery.Short(notReady(d.Status.NonReadyStatus))
 	case fleet.StateOutOfSync, fleet.StateReady: // the state is enough
 	}
 	return ""
@@ -131,8 +91,4 @@ func notReady(list []fleet.NonReadyStatus) string {
 		words = append(words, kube.Name(n.Kind, n.Namespace, n.Name)+": "+cmp.Or(why, n.Summary.State, "not ready"))
 	}
 	return kube.JoinTexts(words, len(list))
-}
-
-func short(text string) string {
-	return kube.Clip(strings.Join(strings.Fields(text), " "), maxMessage)
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/delivery"
 )
 
 // TestAWaitIsNoErrorAndClientsOfRancherFleetKnowItsState: what they read has their states only.
@@ -35,7 +36,7 @@ func TestAWaitIsNoErrorAndClientsOfRancherFleetKnowItsState(t *testing.T) {
 			t.Errorf("%s: %s, %s, %+v", c.name, Worst(got), Reason(got), got)
 		}
 		for _, named := range got.NonReadyResources {
-			if named.State != Wire(named.State) {
+			if named.State != delivery.Wire(named.State) {
 				t.Errorf("%s: %s is shown as %s", c.name, named.Name, named.State)
 			}
 		}

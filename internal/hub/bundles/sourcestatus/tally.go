@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -107,7 +108,7 @@ func (t *tally) add(d *fleet.BundleDeployment) {
 // wholeState is the state of the resources of a deployment without one of their own. The hub shows
 // another state than the report if the agent is gone.
 func wholeState(d *fleet.BundleDeployment) state {
-	reported := rollup.Wire(rollup.StateOf(d))
+	reported := delivery.Wire(delivery.EffectiveState(d))
 	if shown := d.Status.Display.State; shown != "" && shown != string(reported) && len(d.Status.Conditions) > 0 {
 		return state{name: unknown, message: "the agent has not confirmed it lately"}
 	}

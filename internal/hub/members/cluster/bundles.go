@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
@@ -43,7 +44,7 @@ func (o *observed) sumUp(now time.Time) {
 	gone := o.gone()
 	for i := range o.deployments {
 		d := &o.deployments[i]
-		entry := rollup.Entry{Name: d.Name, State: rollup.StateOf(d), Message: rollup.Message(d), Deployment: d}
+		entry := rollup.Entry{Name: d.Name, State: delivery.EffectiveState(d), Message: rollup.Message(d), Deployment: d}
 		if o.installs(d, entry.State, now) {
 			o.installing = d.CreationTimestamp.Time
 			continue
