@@ -127,6 +127,39 @@ func (r *readerRig) has(want ...string) {
 	}
 }
 
+func TestANewRequestIsReadableWithTheNextWriteForItsAccount(t *testing.T) {
+	r := newReaderRig(t)
+	c := &Controller{readers: newReaders()}
+	c.readers.of[roleOf(types.NamespacedName{Namespace: "ws", Name: "token"}, "")] = r.reader
+	announce := func(name, account string, change func(*fleet.ClusterRegistration)) *fleet.ClusterRegistration {
+		request := &fleet.ClusterRegistration{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: name, Annotations: map[string]string{
+				fleet.AnnotationRequester: "system:serviceaccount:ws:" + account,
+			}},
+			Spec: fleet.ClusterRegistrationSpec{AnswerKey: []byte("key")},
+		}
+		change(request)
+		c.announce(request)
+		return request
+	}
+	same := func(*fleet.ClusterRegistration) {}
+	announce("new", "token", same)
+	announce("other", "of-another-token", same)
+	announce("legacy", "token", func(r *fleet.ClusterRegistration) { r.Spec.AnswerKey = nil })
+	announce("decided", "token", func(r *fleet.ClusterRegistration) { r.Status.State = fleet.RegistrationGranted })
+	gone := announce("gone", "token", same)
+	wait, err := c.endReadingOf(t.Context(), client.ObjectKeyFromObject(gone))
+	if r.check(err); wait != 0 || r.writes.Load() != 0 {
+		t.Errorf("it waits %s, and writes %d times", wait, r.writes.Load())
+	}
+	r.check(r.add(t.Context(), "next"))
+	r.has("new", "next")
+	r.check(r.add(t.Context(), "new"))
+	if writes := r.writes.Load(); writes != 1 {
+		t.Errorf("it writes %d times", writes)
+	}
+}
+
 func TestAnAccountReadsItsOpenRequests(t *testing.T) {
 	r := newReaderRig(t)
 	r.ends("never") // nothing is written for a request that was not readable

@@ -18,7 +18,7 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// onRequest counts requests.
+// onRequest counts requests, and announces new ones to their readers.
 func (c *Controller) onRequest(_ context.Context, before, after *fleet.ClusterRegistration, _ controller.Queue) {
 	if after == nil {
 		c.tracker.forgetRequest(client.ObjectKeyFromObject(before))
@@ -27,6 +27,9 @@ func (c *Controller) onRequest(_ context.Context, before, after *fleet.ClusterRe
 		return
 	}
 	c.tracker.trackRequest(after)
+	if before == nil {
+		c.announce(after)
+	}
 }
 
 // onCluster enqueues the requests waiting for a Cluster, and the granted request after the first
