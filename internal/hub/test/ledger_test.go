@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/bench/rig"
 	"github.com/muster-fleet/muster/hack/ledger"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -200,7 +201,9 @@ func (f fixture) joinNative(values map[string]string, id string) joinOnLedger {
 	f.t.Helper()
 	m := managed{f.join(values, map[string]any{"clientID": id}, canReplaceItself), naming.Cluster(id)}
 	f.untilReady(m.name, "Ready")
-	ready(f.t, f.Client, m.sent(""))
+	reportDeployment(f.t, f.Client, m.sent(""), func(status map[string]any) {
+		status["display"] = fleet.BundleDeploymentDisplay{Deployed: "True", State: "Ready"} // as muster-deployer
+	})
 	m.says(m.name, "UpToDate")
 	return f.onLedger(m.name, id)
 }
