@@ -47,7 +47,7 @@ func TestTheColumnsOfADeploymentAreTheHubsWhateverItsAgentIs(t *testing.T) {
 		t.Errorf("what the agent wrote is %v", status)
 	}
 
-	// An agent that writes there itself, as Muster's did, is overruled.
+	// An agent that writes something else there is overruled.
 	reportDeployment(t, f.Client, d, func(s map[string]any) { s["display"] = map[string]any{"state": "ErrApplied", "deployed": "mine"} })
 	p.shows("app", fleet.BundleDeploymentDisplay{Deployed: "True", State: "Ready"})
 

@@ -152,6 +152,7 @@ func (c *Controller) write(ctx context.Context, o observed, t *target, released 
 	}
 	if released {
 		t.answered = d.Annotations[cachedDigest]
+		c.sent.Set(d.UID, c.Clock.Now())
 	}
 	c.deploymentWrites.Expect(client.ObjectKeyFromObject(d), d)
 	if secret == nil && t.deployment != nil && t.deployment.Spec.ValuesHash != "" && released {

@@ -84,10 +84,12 @@ type Controller struct {
 	// another client, or refused by an agent. They stay until the hub finds the values right or
 	// writes them.
 	editedSecrets kube.Memory[types.NamespacedName, string]
-	contents      contents
-	lost          lost
-	journal       *journal
-	sources       *sourceWatch
+	// sent has the time of a new version for each deployment without a report about it.
+	sent     kube.Memory[types.UID, time.Time]
+	contents contents
+	lost     lost
+	journal  *journal
+	sources  *sourceWatch
 	// restricted holds the namespaces with Policies at the hub's last look. It is complete once the
 	// hub has seen the definition of Policies in place.
 	restricted     kube.Memory[string, bool]

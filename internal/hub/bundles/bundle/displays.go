@@ -16,10 +16,10 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// firstReport is the time allowed to the agent of a new deployment for its first report. After it
-// the hub shows the deployment as waiting. Most agents are faster, and save the write. All agents of
-// a Bundle deploy at once, so each further deployment adds some time. A new agent may take longer
-// for its own deployment.
+// firstReport is the time allowed to an agent for its first report about a new version. After it the
+// hub shows the deployment as waiting. Most agents are faster, and save the write. All agents of a
+// Bundle deploy at once, so each further deployment adds some time. A new agent may take longer for
+// its own deployment.
 const (
 	firstReport     = 2 * time.Second
 	firstReportEach = 20 * time.Millisecond
@@ -44,16 +44,30 @@ func (c *Controller) updateDisplays(ctx context.Context, o observed) (wait time.
 		}
 		shown := t.shown()
 		if shown.Shown() == t.deployment.Status.Display {
+			c.sent.Forget(t.deployment.UID)
 			continue
 		}
 		first := reportsWithin(len(o.targets), t.deployment.Labels[fleet.LabelAgent] != "")
-		if age := c.Clock.Since(t.deployment.CreationTimestamp.Time); len(t.deployment.Status.Conditions) == 0 && age < first {
+		if age := c.Clock.Since(c.awaitedSince(t.deployment)); age < first {
 			wait = first - max(age, 0)
 			continue
 		}
 		changed = append(changed, shown)
 	}
 	return wait, forEach(ctx, len(changed), writers, func(i int) error { return c.patchDisplay(ctx, changed[i]) })
+}
+
+// awaitedSince returns the time since when the hub waits for the first report about a version. It is
+// zero if the agent has reported it, or if another process sent it.
+func (c *Controller) awaitedSince(d *fleet.BundleDeployment) time.Time {
+	switch {
+	case len(d.Status.Conditions) == 0:
+		return d.CreationTimestamp.Time
+	case delivery.EffectiveState(d) == fleet.StateWaitApplied:
+		since, _ := c.sent.Get(d.UID)
+		return since
+	}
+	return time.Time{}
 }
 
 // shown returns the deployment's own display: the last report of its agent.

@@ -63,6 +63,7 @@ func (c *Controller) onDeployment(ctx context.Context, before, after *fleet.Bund
 	switch {
 	case after == nil:
 		c.deploymentWrites.Forget(client.ObjectKeyFromObject(before))
+		c.sent.Forget(before.UID)
 		c.lost.deleted(before)
 		enqueueBundleOf(q, before)
 		var bundles fleet.BundleList
