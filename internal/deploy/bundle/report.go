@@ -48,9 +48,9 @@ func (d *Deployer) report(ctx context.Context, name string, delivery *delivery, 
 	return err == nil
 }
 
-// patchStatus writes the status of a deployment with its display, and logs a failure. The hub writes
-// the display by itself only if it knows better, such as about a lost cluster. So a display alone is
-// no reason to report.
+// patchStatus writes the status of a deployment with its display, and logs a failure. The hub
+// writes the display by itself only if it knows better, such as about a lost cluster. So a display
+// alone is no reason to report.
 func (d *Deployer) patchStatus(ctx context.Context, before *fleet.BundleDeployment, status fleet.BundleDeploymentStatus) error {
 	after := *before
 	after.Status = status

@@ -4,8 +4,8 @@
 //
 // It writes the status and the finalizer of Bundles, the status of BundleNamespaceMappings,
 // Contents, and BundleDeployments with the Secrets of their values. The agent owns the status of a
-// BundleDeployment; the hub corrects its display. Its invariant: without a change for a Cluster, the
-// hub writes nothing for it.
+// BundleDeployment; the hub corrects its display. Its invariant: without a change for a Cluster,
+// the hub writes nothing for it.
 package bundle
 
 import (

@@ -16,10 +16,10 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// firstReport is the time allowed to an agent for its first report about a new version. After it the
-// hub shows the deployment as waiting. Most agents are faster, and save the write. All agents of a
-// Bundle deploy at once, so each further deployment adds some time. A new agent may take longer for
-// its own deployment.
+// firstReport is the time allowed to an agent for its first report about a new version. After it
+// the hub shows the deployment as waiting. Most agents are faster, and save the write. All agents
+// of a Bundle deploy at once, so each further deployment adds some time. A new agent may take
+// longer for its own deployment.
 const (
 	firstReport     = 2 * time.Second
 	firstReportEach = 20 * time.Millisecond
@@ -57,8 +57,8 @@ func (c *Controller) updateDisplays(ctx context.Context, o observed) (wait time.
 	return wait, forEach(ctx, len(changed), writers, func(i int) error { return c.patchDisplay(ctx, changed[i]) })
 }
 
-// awaitedSince returns the time since when the hub waits for the first report about a version. It is
-// zero if the agent has reported it, or if another process sent it.
+// awaitedSince returns the begin of the wait for the first report about a version. It is zero if
+// the agent has reported it, or if another process sent it.
 func (c *Controller) awaitedSince(d *fleet.BundleDeployment) time.Time {
 	switch {
 	case len(d.Status.Conditions) == 0:

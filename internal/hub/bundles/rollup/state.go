@@ -17,7 +17,8 @@ func Available(d *fleet.BundleDeployment) bool {
 	return state == fleet.StateReady || state == fleet.StateModified && d.Status.Ready
 }
 
-// OnlyShown reports whether an update changed only status.display, to the value of delivery.Display.
+// OnlyShown reports whether an update changed only status.display, to the value of
+// delivery.Display.
 func OnlyShown(before, after *fleet.BundleDeployment) bool {
 	if before.Status.Display == after.Status.Display || after.Status.Display != delivery.Display(after) {
 		return false

@@ -98,23 +98,6 @@ func (c *Controller) makeReadable(ctx context.Context, r *fleet.ClusterRegistrat
 	return reader.add(ctx, r.Name)
 }
 
-// announce queues a new request for the next write of a Role if this process knows the reader. The
-// requests of a burst then become readable before their turn, and their agents poll less.
-func (c *Controller) announce(r *fleet.ClusterRegistration) {
-	if len(r.Spec.AnswerKey) == 0 || r.Status.State != "" {
-		return
-	}
-	role := roleOf(types.NamespacedName{Namespace: r.Namespace, Name: accountOf(r)}, "")
-	c.readers.mu.Lock()
-	found := c.readers.of[role]
-	c.readers.mu.Unlock()
-	if found == nil {
-		return
-	}
-	c.readers.note(client.ObjectKeyFromObject(r), readable{found, r.Name})
-	found.enlist(r.Name)
-}
-
 // makeReadableToStandby lets the account of the standby read one request. All agents share this
 // account, so it cannot list requests, and the names are random.
 func (c *Controller) makeReadableToStandby(ctx context.Context, r *fleet.ClusterRegistration) error {

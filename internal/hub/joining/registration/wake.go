@@ -32,6 +32,23 @@ func (c *Controller) onRequest(_ context.Context, before, after *fleet.ClusterRe
 	}
 }
 
+// announce queues a new request for the next write of a Role if this process knows the reader. The
+// requests of a burst then become readable before their turn, and their agents poll less.
+func (c *Controller) announce(r *fleet.ClusterRegistration) {
+	if len(r.Spec.AnswerKey) == 0 || r.Status.State != "" {
+		return
+	}
+	role := roleOf(types.NamespacedName{Namespace: r.Namespace, Name: accountOf(r)}, "")
+	c.readers.mu.Lock()
+	found := c.readers.of[role]
+	c.readers.mu.Unlock()
+	if found == nil {
+		return
+	}
+	c.readers.note(client.ObjectKeyFromObject(r), readable{found, r.Name})
+	found.enlist(r.Name)
+}
+
 // onCluster enqueues the requests waiting for a Cluster, and the granted request after the first
 // heartbeat. It also enqueues the requests waiting for room for new Clusters.
 func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster, q controller.Queue) {
