@@ -100,7 +100,7 @@ func (d *Deployer) deploy(ctx context.Context, name string, delivery *delivery, 
 	}
 	request.Rendered = func() { delivery.attempt.waits(operationTimeout(request, hooks)) }
 	doing := fmt.Sprintf("release %s/%s is being installed or upgraded: Helm waits for its hooks or objects", s.namespace, s.name)
-	reported := d.reportLong(ctx, name, delivery, s, decision{State: Deploying, Reason: doing})
+	reported := d.reportLong(ctx, delivery, s, decision{State: Deploying, Reason: doing})
 	deployed, err := d.Cluster.Deploy(ctx, request)
 	reported()
 	if err != nil {

@@ -33,7 +33,7 @@ func (d *Deployer) removeOther(ctx context.Context, name string, delivery *deliv
 	delivery.attempt.waits(uninstallTimeout)
 	d.watchRemoval(ctx, name, delivery, other)
 	doing := fmt.Sprintf("release %s is deployed, and release %s is being removed", s.release.ID(), other.ID())
-	reported := d.reportLong(ctx, name, delivery, s, decision{State: Moving, Reason: doing})
+	reported := d.reportLong(ctx, delivery, s, decision{State: Moving, Reason: doing})
 	err := d.removeRelease(ctx, name, delivery, other)
 	reported()
 	return withReason(reasons.MoveFailed, err)
@@ -66,7 +66,7 @@ func settled(leaving []release.Summary) []release.Summary {
 
 // reportLong reports a long operation, until the returned function is called. It reports a move at
 // once: readiness in the old place is not readiness in the new one.
-func (d *Deployer) reportLong(ctx context.Context, name string, delivery *delivery, s observation, doing decision) (end func()) {
+func (d *Deployer) reportLong(ctx context.Context, delivery *delivery, s observation, doing decision) (end func()) {
 	done, reported := make(chan struct{}), make(chan *fleet.BundleDeploymentStatus, 1)
 	after := ReportAfter
 	if s.found && (s.moving() || s.superseded) {
