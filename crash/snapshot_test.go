@@ -210,7 +210,9 @@ type words struct {
 var (
 	runID = regexp.MustCompile(`crash-\d{4}`)
 	// in a name that is too long only its beginning, and a digest
-	uid   = regexp.MustCompile(`([0-9a-f]{8}(?:-[0-9a-f]{4}){3})-(?:[0-9a-f]{12}|[0-9a-f]{5}\b)`)
+	uid = regexp.MustCompile(`([0-9a-f]{8}(?:-[0-9a-f]{4}){3})-(?:[0-9a-f]{12}|[0-9a-f]{5}\b)`)
+	// cut is the begin of a UID in a name that is longer still, and a digest.
+	cut   = regexp.MustCompile(`\b[0-9a-f]{8}(?:-[0-9a-f]{1,4}){1,3}-[0-9a-f]{5}\b`)
 	hash  = regexp.MustCompile(`[0-9a-f]{10,}`)
 	asked = regexp.MustCompile(`request-[a-z0-9]{5}\b`) // the name of a ClusterRegistration that may be gone
 	// encoded are bytes, and the nonce of a request: random letters and the time.
@@ -234,6 +236,7 @@ func (w words) text(s string) string {
 		}
 		return "$UID-OF-NOTHING"
 	})
+	s = cut.ReplaceAllString(s, "$$UID")
 	s = podOf.ReplaceAllString(revision.ReplaceAllString(s, "${1}N"), "fleet-agent-*")
 	s = encoded.ReplaceAllString(s, "$$BYTES") // first, because by chance ten letters of it are digits of a hash
 	s = asked.ReplaceAllString(hash.ReplaceAllString(s, "$$HASH"), "request-*")

@@ -140,6 +140,7 @@ func TestARandomTextIsOneWordWhateverItIsMadeOf(t *testing.T) {
 		"f9k2ps9zv74mfwnzjdvvvvsvdqbnp4dz2456789bcdfpmk5x645gt":  "$BYTES",
 		"5h6skg8hhnjt5wrfvq65q4l467fz2dprhfp7m.1795725784797123": "$BYTES",
 		"cluster-7a6137437bb1":                                 "cluster-$HASH",
+		"token-cluster-7a6137437bb1-1da833c4-e-1bc3c":          "token-cluster-$HASH-$UID",
 		"s-9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd1": "s-$BYTES",
 	} {
 		if got := (words{id: "crash-0000"}).text(text); got != want {
