@@ -106,10 +106,10 @@ func (t *tally) add(d *fleet.BundleDeployment) {
 }
 
 // wholeState is the state of the resources of a deployment without one of their own. The hub shows
-// another state than the report if the agent is gone.
+// another state than Ready for a ready deployment if the agent is gone.
 func wholeState(d *fleet.BundleDeployment) state {
 	reported := delivery.Wire(delivery.EffectiveState(d))
-	if shown := d.Status.Display.State; shown != "" && shown != string(reported) && len(d.Status.Conditions) > 0 {
+	if shown := d.Status.Display.State; reported == fleet.StateReady && shown != "" && shown != string(reported) {
 		return state{name: unknown, message: "the agent has not confirmed it lately"}
 	}
 	switch reported {

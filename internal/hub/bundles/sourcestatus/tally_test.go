@@ -51,6 +51,8 @@ func TestResourcesOfASource(t *testing.T) {
 	down.Message, down.Transitioning = "0 of 1 replicas", true
 	failed := resource("web", "ErrApplied", fleet.PerClusterState{ErrApplied: []string{"clusters/a"}})
 	failed.Message, failed.Error = "no such chart", true
+	waits := resource("web", "WaitApplied", fleet.PerClusterState{WaitApplied: []string{"clusters/a"}})
+	waits.Message, waits.Transitioning = "the agent has not reported it yet", true
 	lost := resource("web", "Unknown", fleet.PerClusterState{Unknown: []string{"clusters/a"}})
 	lost.Message = "the agent has not confirmed it lately"
 	for _, c := range []struct {
@@ -80,6 +82,9 @@ func TestResourcesOfASource(t *testing.T) {
 			d.Spec.DeploymentID, d.Spec.StagedDeploymentID, d.Status.Display.State = "s-2:1", "s-2:1", "ErrApplied"
 			d.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionDeployed, Status: "False", Message: "no such chart"}}
 		})}, 0, []fleet.SourceResource{failed}},
+		{"a new version is on its way, and the columns show the earlier one", []*fleet.BundleDeployment{
+			change(deployment("a", "web"), func(d *fleet.BundleDeployment) { d.Spec.DeploymentID, d.Spec.StagedDeploymentID = "s-2:1", "s-2:1" }),
+		}, 0, []fleet.SourceResource{waits}},
 		{"the agent is gone", []*fleet.BundleDeployment{change(deployment("a", "web"), func(d *fleet.BundleDeployment) {
 			d.Status.Display.State = "NotReady"
 		})}, 0, []fleet.SourceResource{lost}},

@@ -7,14 +7,12 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/fleet/standby"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -26,6 +24,9 @@ const (
 	endedFor = 5 * time.Second
 	// annotationReadable is the number of requests in a Role. The cache holds only its metadata.
 	annotationReadable = "muster/readable-requests"
+	// maxAnnounced limits the names in a Role of requests that had no turn yet. A flood of requests
+	// must not make the Role too large to store.
+	maxAnnounced = 256
 )
 
 // reader is the right of one account to read its requests, or the Secrets with answers. It consists
@@ -50,6 +51,8 @@ type reader struct {
 	// readable are the requests in the Role; nil before the first read. The next write adds the
 	// requests in waiting, and removes the requests in ended.
 	readable, waiting, ended sets.Set[string]
+	// announced are the requests in waiting or readable that had no turn yet.
+	announced sets.Set[string]
 	// endedAt is the time of the first entry in ended.
 	endedAt time.Time
 }
@@ -96,17 +99,6 @@ func (c *Controller) makeReadable(ctx context.Context, r *fleet.ClusterRegistrat
 	}
 	c.readers.note(client.ObjectKeyFromObject(r), readable{reader, r.Name})
 	return reader.add(ctx, r.Name)
-}
-
-// makeReadableToStandby lets the account of the standby read one request. All agents share this
-// account, so it cannot list requests, and the names are random.
-func (c *Controller) makeReadableToStandby(ctx context.Context, r *fleet.ClusterRegistration) error {
-	role, binding := standby.Reading(r, c.SystemNamespace)
-	missing, err := kube.Missing(ctx, c.Client, kube.MetadataOf(c.Client.Scheme()), role, binding)
-	if err != nil {
-		return err
-	}
-	return kube.Ensure(ctx, c.Client, missing...)
 }
 
 // endReading ends the right to read a request or its answer, and returns the time until it is
@@ -168,25 +160,11 @@ func (c *Controller) reader(ctx context.Context, account types.NamespacedName, a
 	defer c.readers.mu.Unlock()
 	if c.readers.of[role] == nil {
 		c.readers.of[role] = &reader{
-			deps: c.Deps.Deps, account: have, answersIn: answersIn, waiting: sets.New[string](), ended: sets.New[string](),
+			deps: c.Deps.Deps, account: have, answersIn: answersIn,
+			waiting: sets.New[string](), ended: sets.New[string](), announced: sets.New[string](),
 		}
 	}
 	return c.readers.of[role], nil
-}
-
-// tokenAccount returns the metadata of an account; nil if there is none.
-func (c *Controller) tokenAccount(ctx context.Context, key types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
-	have := kube.CoreMetadata("ServiceAccount")
-	err := c.Client.Get(ctx, key, have)
-	if apierrors.IsNotFound(err) { // the cache may lag behind
-		err = c.Live.Get(ctx, key, have)
-	}
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	} else if err != nil {
-		return nil, fmt.Errorf("reading ServiceAccount %s: %w", key, err)
-	}
-	return have, nil
 }
 
 // note stores what is readable because of a request; without a reader it removes the entry.
@@ -231,9 +209,22 @@ func (r *reader) enlist(request string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ended.Delete(request)
+	r.announced.Delete(request)
 	if r.readable.Has(request) {
 		return false
 	}
+	r.waiting.Insert(request)
+	return true
+}
+
+// announce queues a request that had no turn yet, and reports whether there was room for it.
+func (r *reader) announce(request string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.announced.Len() >= maxAnnounced || r.readable.Has(request) {
+		return false
+	}
+	r.announced.Insert(request)
 	r.waiting.Insert(request)
 	return true
 }
@@ -257,6 +248,7 @@ func (r *reader) delist(request string) (wait time.Duration, readable bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.waiting.Delete(request); !r.readable.Has(request) {
+		r.announced.Delete(request)
 		return 0, false
 	}
 	if r.ended.Len() == 0 {
@@ -342,6 +334,6 @@ func (r *reader) write(ctx context.Context) error {
 		return err
 	}
 	r.role, r.bound, r.readable = role, role.UID != "", names
-	r.waiting = r.waiting.Difference(names)
+	r.waiting, r.announced = r.waiting.Difference(names), r.announced.Intersection(names)
 	return nil
 }

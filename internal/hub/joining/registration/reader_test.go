@@ -74,14 +74,15 @@ func newReaderRig(t *testing.T, requests ...string) *readerRig {
 	account := kube.CoreMetadata("ServiceAccount")
 	account.Namespace, account.Name, account.UID = "ws", "token", "1"
 	rig.reader = &reader{deps: controller.Deps{Client: c, Live: c, Clock: rig.clock}, account: account, waiting: sets.New[string](),
-		ended: sets.New[string]()}
+		ended: sets.New[string](), announced: sets.New[string]()}
 	return rig
 }
 
 // again returns a rig of another process.
 func (r *readerRig) again() *readerRig {
 	next := &readerRig{T: r.T, clock: r.clock}
-	next.reader = &reader{deps: r.deps, account: r.account, waiting: sets.New[string](), ended: sets.New[string]()}
+	next.reader = &reader{deps: r.deps, account: r.account, waiting: sets.New[string](), ended: sets.New[string](),
+		announced: sets.New[string]()}
 	return next
 }
 
@@ -157,6 +158,33 @@ func TestANewRequestIsReadableWithTheNextWriteForItsAccount(t *testing.T) {
 	r.check(r.add(t.Context(), "new"))
 	if writes := r.writes.Load(); writes != 1 {
 		t.Errorf("it writes %d times", writes)
+	}
+}
+
+func TestAFloodOfNewRequestsMakesABoundedNumberReadable(t *testing.T) {
+	r := newReaderRig(t)
+	flood := func(from int) {
+		for i := range 2 * maxAnnounced {
+			r.announce(fmt.Sprintf("flood-%d", from+i))
+		}
+	}
+	flood(0)
+	r.check(r.add(t.Context(), "good"))
+	flood(10_000) // the first ones had no turn yet
+	r.check(r.add(t.Context(), "better"))
+	if names := r.names(); len(names) != maxAnnounced+2 || !slices.Contains(names, "good") || !slices.Contains(names, "better") {
+		t.Errorf("%d requests are readable", len(names))
+	}
+	// Requests that had their turn, or are gone, make room.
+	r.check(r.add(t.Context(), "flood-0"))
+	r.ends("flood-1")
+	for _, name := range []string{"next", "over"} {
+		if !r.announce(name) {
+			t.Errorf("%s finds no room", name)
+		}
+	}
+	if r.announce("excess") {
+		t.Error("there is room for one too many")
 	}
 }
 

@@ -2,16 +2,19 @@ package registration
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/standby"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -123,4 +126,30 @@ func (c *Controller) deleteAnswersRole(ctx context.Context, role *metav1.Partial
 		}
 	}
 	return kube.DeleteByUID(ctx, c.Client, role)
+}
+
+// makeReadableToStandby lets the account of the standby read one request. All agents share this
+// account, so it cannot list requests, and the names are random.
+func (c *Controller) makeReadableToStandby(ctx context.Context, r *fleet.ClusterRegistration) error {
+	role, binding := standby.Reading(r, c.SystemNamespace)
+	missing, err := kube.Missing(ctx, c.Client, kube.MetadataOf(c.Client.Scheme()), role, binding)
+	if err != nil {
+		return err
+	}
+	return kube.Ensure(ctx, c.Client, missing...)
+}
+
+// tokenAccount returns the metadata of an account; nil if there is none.
+func (c *Controller) tokenAccount(ctx context.Context, key types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
+	have := kube.CoreMetadata("ServiceAccount")
+	err := c.Client.Get(ctx, key, have)
+	if apierrors.IsNotFound(err) { // the cache may lag behind
+		err = c.Live.Get(ctx, key, have)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("reading ServiceAccount %s: %w", key, err)
+	}
+	return have, nil
 }

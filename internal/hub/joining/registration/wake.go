@@ -33,7 +33,8 @@ func (c *Controller) onRequest(_ context.Context, before, after *fleet.ClusterRe
 }
 
 // announce queues a new request for the next write of a Role if this process knows the reader. The
-// requests of a burst then become readable before their turn, and their agents poll less.
+// requests of a burst then become readable before their turn, and their agents poll less. The hub
+// has not looked at the request yet, so a reader takes a bounded number of them.
 func (c *Controller) announce(r *fleet.ClusterRegistration) {
 	if len(r.Spec.AnswerKey) == 0 || r.Status.State != "" {
 		return
@@ -45,8 +46,9 @@ func (c *Controller) announce(r *fleet.ClusterRegistration) {
 	if found == nil {
 		return
 	}
-	c.readers.note(client.ObjectKeyFromObject(r), readable{found, r.Name})
-	found.enlist(r.Name)
+	if found.announce(r.Name) {
+		c.readers.note(client.ObjectKeyFromObject(r), readable{found, r.Name})
+	}
 }
 
 // onCluster enqueues the requests waiting for a Cluster, and the granted request after the first
