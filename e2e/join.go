@@ -164,14 +164,41 @@ export HUB_CLUSTER_CONTEXT=hub
 export HUB_CLUSTER_ADDRESS=$API_SERVER_URL
 export MEMBER_CLUSTER=member-1
 export MEMBER_CLUSTER_CONTEXT=one
+export MEMBER_AGENT_VALUES=$PWD/member-values.yaml
+echo "resources: {limits: {memory: 64Mi}}" > $MEMBER_AGENT_VALUES
 ./fleet/hack/membership/join.sh`)
 	if err != nil {
 		return "", err
 	}
-	figure := "join.sh " + seconds(began)
-	_, err = e.sh(ctx, e.one, `kubectl -n fleet-system set resources deployment/member-agent --limits=memory=64Mi
-kubectl -n fleet-system rollout status deployment/member-agent --timeout=60s`)
-	return figure, err
+	return "join.sh " + seconds(began), e.expect(ctx, e.one,
+		"kubectl -n fleet-system get deployment member-agent -o 'jsonpath={..limits.memory}'", "64Mi")
+}
+
+// agentsKeepTheirPods waits until each agent has the release of the hub, and expects the Pods of its
+// installation.
+func agentsKeepTheirPods(ctx context.Context, e *env) (string, error) {
+	if _, err := e.sh(ctx, e.hub, `
+for members in "clusters.fleet.cattle.io -n clusters" "clusters.fleet.cattle.io -n fleet-local" memberclusters; do
+  kubectl wait --all --for=condition=AgentUpToDate --timeout=120s $members
+done`); err != nil {
+		return "", err
+	}
+	for _, c := range e.clusters {
+		revisions, err := e.sh(ctx, c, `kubectl get deployments -A -l app.kubernetes.io/component=agent \
+-o 'jsonpath={range .items[*]}{.metadata.name} {.metadata.annotations.deployment\.kubernetes\.io/revision}{"\n"}{end}'`)
+		if err != nil {
+			return "", err
+		}
+		for line := range strings.Lines(revisions) {
+			if !strings.HasSuffix(strings.TrimSpace(line), " 1") {
+				return "", fmt.Errorf("on cluster %s an agent was restarted; its Deployment and revision: %s", c.name, line)
+			}
+		}
+		if !strings.Contains(revisions, "agent 1") {
+			return "", fmt.Errorf("cluster %s has no agent:\n%s", c.name, revisions)
+		}
+	}
+	return "", nil
 }
 
 func memberClusterIsShown(ctx context.Context, e *env) (string, error) {

@@ -15,6 +15,7 @@ func scenarios() []scenario {
 		{"the hub is a member of its own fleet", false, localClusterIsThere},
 		{"every member has a ClusterProfile", false, profilesAreShown},
 		{"helm test reports a hub with a leader, and joined agents", false, chartsAreTested},
+		{"agents keep their Pods when the hub begins to manage their releases", false, agentsKeepTheirPods},
 		{"kubectl port-forward reaches the probes and metrics of the hub and of both agents", false, probesAreForwarded},
 		{"the dashboard runs under Pod Security `restricted`, and shows through kubectl port-forward only what its visitor may see", false,
 			dashboardIsShown},

@@ -6,7 +6,8 @@
 #   MEMBER_CLUSTER          name of the new member
 #   MEMBER_CLUSTER_CONTEXT  kubeconfig context of the member cluster
 #
-# Optional: REGISTRY, MEMBER_AGENT_IMAGE and FLEET_VERSION (the agent's image), HEARTBEAT_PERIOD_SECONDS (15), TIMEOUT_SECONDS (180).
+# Optional: REGISTRY, MEMBER_AGENT_IMAGE and FLEET_VERSION (the agent's image), MEMBER_AGENT_VALUES (a file with further values of
+# the chart), HEARTBEAT_PERIOD_SECONDS (15), TIMEOUT_SECONDS (180).
 set -euo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 CHART=$HERE/../../charts/member-agent
@@ -95,6 +96,7 @@ END
     --set "config.hubCA=$HUB_CA"
     --set "namespace=$FLEET_NAMESPACE"
   )
+  [[ -z ${MEMBER_AGENT_VALUES:-} ]] || set+=(--values "$MEMBER_AGENT_VALUES")
   [[ -z ${REGISTRY:-} ]] || set+=(--set "image.repository=$REGISTRY/${MEMBER_AGENT_IMAGE:-muster-agent}")
   [[ -z ${FLEET_VERSION:-} ]] || set+=(--set-string "image.tag=$FLEET_VERSION")
   member_helm -n "$(release_namespace)" upgrade --install member-agent "$CHART" "${set[@]}" >/dev/null
@@ -124,6 +126,8 @@ wait_for_joined() {
 check_tools kubectl helm
 check_variables HUB_CLUSTER_CONTEXT HUB_CLUSTER_ADDRESS MEMBER_CLUSTER MEMBER_CLUSTER_CONTEXT
 check_name
+[[ -z ${MEMBER_AGENT_VALUES:-} || -r $MEMBER_AGENT_VALUES ]] ||
+  die "MEMBER_AGENT_VALUES is \"$MEMBER_AGENT_VALUES\", and no such file can be read: name a file with values of the chart member-agent, or unset it"
 [[ $HUB_CLUSTER_ADDRESS == https://* ]] || die "HUB_CLUSTER_ADDRESS is \"$HUB_CLUSTER_ADDRESS\": $(meaning HUB_CLUSTER_ADDRESS)"
 check_cluster HUB_CLUSTER_CONTEXT
 check_cluster MEMBER_CLUSTER_CONTEXT

@@ -86,7 +86,7 @@ func setDefaults(values map[string]any, agent settings.Agent) {
 		set(values, agent.ImagePullPolicy, "image", "imagePullPolicy")
 	}
 	if agent.GarbageCollectionInterval > 0 {
-		set(values, agent.GarbageCollectionInterval.String(), "garbageCollectionInterval")
+		set(values, duration(agent.GarbageCollectionInterval), "garbageCollectionInterval")
 	}
 	set(values, registry, "global", "cattle", "systemDefaultRegistry")
 	set(values, agent.PullSecrets, "global", "imagePullSecrets")

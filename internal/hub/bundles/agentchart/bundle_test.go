@@ -10,6 +10,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/engine"
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/charts"
 	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/fleet/bootstrap"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
@@ -60,7 +62,7 @@ func TestTheSettingsOfTheHubAreDefaultsOfTheChart(t *testing.T) {
 	if diff := cmp.Diff(global, values["global"]); diff != "" {
 		t.Errorf("global (-want +got):\n%s", diff)
 	}
-	if values["garbageCollectionInterval"] != "15m0s" || values["noProxy"] == "" {
+	if values["garbageCollectionInterval"] != "15m" || values["noProxy"] == "" {
 		t.Errorf("the values are %v", values)
 	}
 }
@@ -119,19 +121,55 @@ func TestAnImportAndItsBundleMakeTheSamePod(t *testing.T) {
 		t.Fatal(err)
 	}
 	set(sent, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "internal", "joinedWith") // as the agent adds it
-	want := find(t, imported, "Deployment")
-	if diff := cmp.Diff(want, deploymentOf(t, sent, with)); diff != "" {
-		t.Errorf("the Deployment (-import +bundle):\n%s", diff)
-	}
-}
-
-// deploymentOf renders the Deployment of the chart that is in a Bundle.
-func deploymentOf(t *testing.T, values map[string]any, agent settings.Agent) map[string]any {
-	t.Helper()
-	resources, err := Resources(agent)
+	resources, err := Resources(with)
 	if err != nil {
 		t.Fatal(err)
 	}
+	loaded, want := packed(t, resources), find(t, imported, "Deployment")
+	if diff := cmp.Diff(want, deploymentOf(t, loaded, sent)); diff != "" {
+		t.Errorf("the Deployment (-import +bundle):\n%s", diff)
+	}
+	for name, text := range rendered(t, loaded, sent) {
+		if strings.HasSuffix(name, "config.yaml") && strings.Contains(text, "fleet-agent-bootstrap") {
+			t.Error("a bootstrap Secret is rendered for an agent that has joined")
+		}
+	}
+}
+
+// TestAnInstalledAgentAndItsBundleMakeTheSamePod renders what a user installs and what the agent is
+// sent after it has joined: the hub does not restart an agent that was just installed.
+func TestAnInstalledAgentAndItsBundleMakeTheSamePod(t *testing.T) {
+	hub := settings.Default().Agent
+	hub.Image = "muster-agent:v1"
+	image := map[string]any{"tag": "v1"}
+	for name, row := range map[string]struct {
+		resources func(settings.Agent) ([]fleet.BundleResource, error)
+		values    map[string]any
+	}{
+		"fleet-agent": {Resources, map[string]any{
+			"apiServerURL": "https://hub", "token": "t", "clusterNamespace": "clusters", "image": image,
+		}},
+		"member-agent": {MemberResources, map[string]any{
+			"config": map[string]any{"hubURL": "https://hub", "memberClusterName": "a"}, "image": image,
+		}},
+	} {
+		installed, err := charts.Load(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent, err := row.resources(hub)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(deploymentOf(t, installed, row.values), deploymentOf(t, packed(t, sent), row.values)); diff != "" {
+			t.Errorf("%s: the Deployment (-installed +bundle):\n%s", name, diff)
+		}
+	}
+}
+
+// packed loads the chart of a Bundle.
+func packed(t *testing.T, resources []fleet.BundleResource) *chart.Chart {
+	t.Helper()
 	var files []*archive.BufferedFile
 	for _, resource := range resources {
 		data, err := delivery.File(resource)
@@ -144,25 +182,33 @@ func deploymentOf(t *testing.T, values map[string]any, agent settings.Agent) map
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := common.ReleaseOptions{Name: release, Namespace: "cattle-fleet-system"}
-	prepared, err := util.ToRenderValues(loaded, values, options, common.DefaultCapabilities)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rendered, err := engine.Render(loaded, prepared)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, text := range rendered {
-		if strings.HasSuffix(name, "config.yaml") && strings.Contains(text, "fleet-agent-bootstrap") {
-			t.Error("a bootstrap Secret is rendered for an agent that has joined")
-		}
-	}
+	return loaded
+}
+
+// deploymentOf renders the Deployment of an agent's chart.
+func deploymentOf(t *testing.T, loaded *chart.Chart, values map[string]any) map[string]any {
+	t.Helper()
 	deployment := map[string]any{}
-	if err := yaml.Unmarshal([]byte(rendered["fleet-agent/templates/deployment.yaml"]), &deployment); err != nil {
+	text := rendered(t, loaded, values)[loaded.Name()+"/templates/deployment.yaml"]
+	if err := yaml.Unmarshal([]byte(text), &deployment); err != nil {
 		t.Fatal(err)
 	}
 	made := &unstructured.Unstructured{Object: deployment}
 	mark(made, "cattle-fleet-system") // as Helm does
 	return made.Object
+}
+
+// rendered renders the files of a chart.
+func rendered(t *testing.T, loaded *chart.Chart, values map[string]any) map[string]string {
+	t.Helper()
+	options := common.ReleaseOptions{Name: release, Namespace: "cattle-fleet-system"}
+	prepared, err := util.ToRenderValues(loaded, values, options, common.DefaultCapabilities)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := engine.Render(loaded, prepared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
 }

@@ -56,7 +56,7 @@ func Of(cluster *fleet.Cluster, clientID string, agent settings.Agent, systemNam
 	spec := cluster.Spec
 	v := Values{
 		ClientID: clientID, Labels: labels(cluster.Labels), AgentTLSMode: agent.TLSMode,
-		GarbageCollectionInterval: agent.GarbageCollectionInterval.String(),
+		GarbageCollectionInterval: duration(agent.GarbageCollectionInterval),
 		FleetAgent: scheduling{
 			Tolerations: spec.AgentTolerations, Affinity: spec.AgentAffinity, Resources: spec.AgentResources,
 			HostNetwork: spec.HostNetwork != nil && *spec.HostNetwork, ExtraEnv: spec.AgentEnvVars,
@@ -84,6 +84,18 @@ func Of(cluster *fleet.Cluster, clientID string, agent settings.Agent, systemNam
 		v.Global.ImagePullSecrets = agent.PullSecrets
 	}
 	return v
+}
+
+// duration formats a duration as the values of the chart do: 15m, not 15m0s. The Pods of the agent
+// have a digest of their configuration, so another text for the same duration would restart them.
+func duration(d time.Duration) string {
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-len("0s")]
+		}
+	}
+	return text
 }
 
 // Generation returns the value that distinguishes two installations of the agent.
