@@ -174,8 +174,8 @@ echo "resources: {limits: {memory: 64Mi}}" > $MEMBER_AGENT_VALUES
 		"kubectl -n fleet-system get deployment member-agent -o 'jsonpath={..limits.memory}'", "64Mi")
 }
 
-// agentsKeepTheirPods waits until each agent has the release of the hub, and expects the Pods of its
-// installation.
+// agentsKeepTheirPods waits until each agent has the release of the hub, and expects the same
+// Pods as before.
 func agentsKeepTheirPods(ctx context.Context, e *env) (string, error) {
 	if _, err := e.sh(ctx, e.hub, `
 for members in "clusters.fleet.cattle.io -n clusters" "clusters.fleet.cattle.io -n fleet-local" memberclusters; do
