@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -85,13 +86,20 @@ func fleetIsUpgraded(ctx context.Context, e *env) (string, error) {
 	if err := old.installPrevious(ctx); err != nil {
 		return "", err
 	}
+	running, err := old.deliverBefore(ctx)
+	if err != nil {
+		return "", err
+	}
 	record := old.watchMembers(ctx)
-	err = old.upgrade(ctx)
+	err = old.upgrade(ctx, running)
 	if err == nil {
 		_, err = old.sh(ctx, old.hub, "helm -n cattle-fleet-system rollback --wait --timeout 90s fleet 1")
 	}
 	if err == nil {
 		err = old.fleetIsWell(ctx)
+	}
+	if err == nil {
+		err = old.goesOnDelivering(ctx, "rollback", running)
 	}
 	seen, problem := record()
 	if err := errors.Join(err, problem); err != nil {
@@ -122,7 +130,7 @@ spec: {ttl: 240h}
 ---
 kind: Cluster
 apiVersion: fleet.cattle.io/v1alpha1
-metadata: {name: my-cluster, namespace: clusters}
+metadata: {name: my-cluster, namespace: clusters, labels: {env: dev}}
 spec: {clientID: really-random}
 END
 until on oldhub kubectl -n clusters get secret new-token >/dev/null 2>&1; do sleep 0.2; done
@@ -142,9 +150,59 @@ export HUB_CLUSTER_CONTEXT=oldhub HUB_CLUSTER_ADDRESS=$API_SERVER_URL MEMBER_CLU
 	return err
 }
 
+// deliverBefore delivers a Bundle and a placement with the previous release, and returns what they
+// run.
+func (e *env) deliverBefore(ctx context.Context) (string, error) {
+	if _, err := bundleIsDelivered(ctx, e); err != nil {
+		return "", err
+	}
+	if _, err := placementIsApplied(ctx, e); err != nil {
+		return "", err
+	}
+	return e.running(ctx)
+}
+
+// running returns the UIDs of the delivered Deployments and their Pods.
+func (e *env) running(ctx context.Context) (string, error) {
+	return e.sh(ctx, e.one, `for namespace in web shop; do
+  kubectl -n $namespace get deployments,pods -o 'jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid}{"\n"}{end}'
+done`)
+}
+
+// goesOnDelivering expects after a step that the same Pods run. It then delivers a new Bundle, and
+// a change of the placed Deployment.
+func (e *env) goesOnDelivering(ctx context.Context, step, before string) error {
+	now, err := e.running(ctx)
+	if err == nil && now != before {
+		err = fmt.Errorf("after the %s other objects run; before:\n%s\nnow:\n%s", step, before, now)
+	}
+	if err == nil {
+		_, err = e.sh(ctx, e.hub, `
+kubectl apply -f - <<END
+kind: Bundle
+apiVersion: fleet.cattle.io/v1alpha1
+metadata: {name: after-`+step+`, namespace: clusters}
+spec:
+  defaultNamespace: web
+  resources: [{name: config.yaml, content: "{apiVersion: v1, kind: ConfigMap, metadata: {name: after-`+step+`}}"}]
+  targets: [{clusterSelector: {matchLabels: {env: dev}}}]
+END
+kubectl -n clusters wait bundles.fleet.cattle.io after-`+step+` --for=condition=Ready --timeout=90s
+kubectl -n shop annotate --overwrite deployment till after=`+step)
+	}
+	if err == nil {
+		_, err = e.sh(ctx, e.one, "kubectl -n web get configmap after-"+step)
+	}
+	if err != nil {
+		return err
+	}
+	return e.expect(ctx, e.one,
+		"kubectl -n shop get deployment till -o 'jsonpath={.metadata.annotations.after} {.status.readyReplicas}'", step+" 1")
+}
+
 // upgrade upgrades the hub and then the agents to this release. The hub itself upgrades the agent
 // that it installed on its own cluster.
-func (e *env) upgrade(ctx context.Context) error {
+func (e *env) upgrade(ctx context.Context, running string) error {
 	if _, err := e.sh(ctx, e.hub, `
 helm -n cattle-fleet-system upgrade --wait fleet-crd fleet/fleet-crd
 helm -n cattle-fleet-system upgrade --wait --timeout 90s --reset-then-reuse-values --set image.tag="`+e.tag+`" --set agentImage.tag="`+
@@ -152,6 +210,9 @@ helm -n cattle-fleet-system upgrade --wait --timeout 90s --reset-then-reuse-valu
 		return err
 	}
 	if err := e.fleetIsWell(ctx); err != nil {
+		return err
+	}
+	if err := e.goesOnDelivering(ctx, "hub", running); err != nil {
 		return err
 	}
 	// While an agent replaces itself, Helm refuses a user's upgrade: "another operation is in
@@ -183,27 +244,41 @@ helm -n default upgrade --wait --timeout 90s --reset-then-reuse-values --set ima
 		"UpToDate"); err != nil {
 		return err
 	}
-	return e.fleetIsWell(ctx)
+	if err := e.fleetIsWell(ctx); err != nil {
+		return err
+	}
+	if err := e.goesOnDelivering(ctx, "agents", running); err != nil {
+		return err
+	}
+	several, err := e.sh(ctx, e.hub, `kubectl get crds -o 'jsonpath={range .items[*]}{.metadata.name} {.status.storedVersions}{"\n"}{end}' |
+sed -n /,/p`)
+	if err == nil && several != "" {
+		err = fmt.Errorf("definitions have objects stored in several versions:\n%s", several)
+	}
+	return err
 }
 
 // updating are the states of a healthy Cluster, or of one with an agent that replaces itself.
 var updating = []string{"Ready", "WaitApplied", "NotReady"}
 
 // watchMembers follows the state of every member. The returned function ends that, counts the
-// states and names bad ones.
+// states and names bad ones. The API server ends each watch of a kind with a changed definition, so
+// kubectl is started again.
 func (e *env) watchMembers(ctx context.Context) func() (int, error) {
 	ctx, stop := context.WithCancel(ctx)
 	var commands []*exec.Cmd
-	var outputs []*strings.Builder
+	var outputs, complaints []*strings.Builder
 	for _, watch := range []string{
 		`clusters.fleet.cattle.io -o 'jsonpath=Cluster {.metadata.name} {.status.conditions[?(@.type=="Ready")].reason}{"\n"}'`,
 		`memberclusters -o 'jsonpath=MemberCluster {.metadata.name} {.status.conditions[?(@.type=="Healthy")].reason} ` +
 			`{.status.conditions[?(@.type=="Joined")].status}{"\n"}'`,
 	} {
-		command := e.command(ctx, e.hub, "bash", "-c", "exec kubectl get -A -w "+watch)
-		out := &strings.Builder{}
-		command.Stdout, command.Stderr = out, out
-		commands, outputs = append(commands, command), append(outputs, out)
+		command := e.command(ctx, e.hub, "bash", "-c", `trap 'kill $!; exit' TERM
+while true; do kubectl get -A -w `+watch+` & wait $!; sleep 0.2 & wait $!; done`)
+		command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
+		out, complaint := &strings.Builder{}, &strings.Builder{}
+		command.Stdout, command.Stderr = out, complaint
+		commands, outputs, complaints = append(commands, command), append(outputs, out), append(complaints, complaint)
 	}
 	var problems []error
 	for _, command := range commands {
@@ -223,7 +298,9 @@ func (e *env) watchMembers(ctx context.Context) func() (int, error) {
 					problems = append(problems, fmt.Errorf("a member was not well: %s", line))
 				}
 			}
-			count += len(lines)
+			if count += len(lines); lines[0] == "" {
+				problems = append(problems, errors.New("kubectl shows no member: "+complaints[i].String()))
+			}
 		}
 		return count, errors.Join(problems...)
 	}
