@@ -155,6 +155,7 @@ func (c *Controller) write(ctx context.Context, o observed, t *target, released 
 		c.sent.Set(d.UID, c.Clock.Now())
 	}
 	c.deploymentWrites.Expect(client.ObjectKeyFromObject(d), d)
+	_, t.pending = c.deploymentWrites.Pending(client.ObjectKeyFromObject(d))
 	if secret == nil && t.deployment != nil && t.deployment.Spec.ValuesHash != "" && released {
 		return unlessLeaving(c.deleteValues(ctx, d))
 	}

@@ -35,7 +35,7 @@ func (c *Controller) report(ctx context.Context, o observed, p plan, created int
 	if soonest := state.reported.Add(reportEvery); now.Before(soonest) {
 		return soonest.Sub(now), nil
 	}
-	if first := o.firstStatusIn(now); first > 0 {
+	if first := c.agentReportIn(o, now); first > 0 {
 		return sooner(wait, first), nil
 	}
 	if err := kube.PatchStatus(ctx, c.Client, o.bundle, after); err != nil {
@@ -47,15 +47,27 @@ func (c *Controller) report(ctx context.Context, o observed, p plan, created int
 	return wait, nil
 }
 
-// firstStatusIn returns the wait of an agent's new Bundle for the first report of the agent. One
-// write then shows both, for each joining member. Problems are shown at once.
-func (o observed) firstStatusIn(now time.Time) time.Duration {
-	if clusterOf(o.bundle) == anyCluster || len(o.bundle.Status.Conditions) > 0 || !o.valid() {
+// agentReportIn returns the wait of an agent's Bundle for the agent's first report about a version.
+// One write then shows both, for each member. Problems are shown at once.
+func (c *Controller) agentReportIn(o observed, now time.Time) time.Duration {
+	if clusterOf(o.bundle) == anyCluster || !o.valid() {
 		return 0
 	}
 	for _, t := range o.targets {
-		if t.problem == nil && t.failure == nil && (t.deployment == nil || len(t.deployment.Status.Conditions) == 0) {
-			return max(0, min(o.bundle.CreationTimestamp.Add(controller.Adoption).Sub(now), controller.Adoption))
+		if t.problem != nil || t.failure != nil {
+			continue
+		}
+		var since time.Time
+		switch {
+		case t.deployment != nil && t.pending > 0:
+			since, _ = c.sent.Get(t.deployment.UID)
+		case t.deployment != nil && len(t.deployment.Status.Conditions) > 0:
+			since = c.awaitedSince(t.deployment)
+		case len(o.bundle.Status.Conditions) == 0:
+			since = o.bundle.CreationTimestamp.Time
+		}
+		if !since.IsZero() {
+			return max(0, min(since.Add(controller.Adoption).Sub(now), controller.Adoption))
 		}
 	}
 	return 0

@@ -13,6 +13,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/fleet/membership"
+	"github.com/muster-fleet/muster/internal/hub/bundles/agentbundle"
 	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
@@ -36,8 +37,9 @@ func (c *Controller) rollUp(ctx context.Context, o *observed) error {
 	return nil
 }
 
-// sumUp counts the BundleDeployments. Reports of a departed agent do not count as ready. A new
-// agent's own deployment does not count until it has an outcome.
+// sumUp counts the BundleDeployments. Reports of a departed agent do not count as ready. The own
+// deployment of a new agent does not count until it has an outcome. While an agent replaces itself,
+// its own deployment counts as before.
 func (o *observed) sumUp(now time.Time) {
 	entries := make([]rollup.Entry, 0, len(o.deployments))
 	o.repositories, o.helmOps = sources{}, sources{}
@@ -45,9 +47,14 @@ func (o *observed) sumUp(now time.Time) {
 	for i := range o.deployments {
 		d := &o.deployments[i]
 		entry := rollup.Entry{Name: d.Name, State: delivery.EffectiveState(d), Message: rollup.Message(d), Deployment: d}
-		if o.installs(d, entry.State, now) {
-			o.installing = d.CreationTimestamp.Time
+		switch since, first := o.agentSince(d, entry.State); {
+		case since.IsZero() || now.Before(since) || !now.Before(since.Add(controller.Adoption)):
+		case first:
+			o.installing = since
 			continue
+		default:
+			o.installing = since
+			entry.State, entry.Message = fleet.StateReady, ""
 		}
 		counts, from := d.Status.ResourceCounts, d.Labels[fleet.LabelBundleNamespace]
 		if from != "" && from != o.Workspace {
@@ -67,19 +74,30 @@ func (o *observed) sumUp(now time.Time) {
 	o.bundles = rollup.Summarize(entries)
 }
 
-// installs reports whether a BundleDeployment is the first one of a new agent, and on its way.
-func (o *observed) installs(d *fleet.BundleDeployment, state fleet.BundleState, now time.Time) bool {
-	age := now.Sub(d.CreationTimestamp.Time)
-	if d.Labels[fleet.LabelAgent] == "" || kube.FindCondition(o.before.Conditions, fleet.ConditionAgentUpToDate) != nil ||
-		age < 0 || age >= controller.Adoption {
-		return false
+// agentSince returns the begin of a change to the agent's own BundleDeployment while it is on its
+// way. This is the first one of a new agent, or a new version for an agent that was ready. The
+// condition AgentUpToDate shows both.
+func (o *observed) agentSince(d *fleet.BundleDeployment, state fleet.BundleState) (since time.Time, first bool) {
+	if d.Labels[fleet.LabelAgent] == "" {
+		return time.Time{}, false
 	}
 	switch state {
 	case fleet.StateWaitApplied, fleet.StateOutOfSync, fleet.StatePending, fleet.StateNotReady, fleet.StateWaitingForDependency:
-		return true
 	case fleet.StateReady, fleet.StateModified, fleet.StateErrApplied, fleet.StateOutsideWindow, fleet.StatePaused: // no change soon
+		return time.Time{}, false
 	}
-	return false
+	upToDate := kube.FindCondition(o.before.Conditions, fleet.ConditionAgentUpToDate)
+	switch {
+	case upToDate == nil:
+		return d.CreationTimestamp.Time, true
+	case upToDate.Reason != string(agentbundle.Updating), o.before.Summary.Ready < o.before.Summary.DesiredReady:
+		return time.Time{}, false
+	}
+	since, err := time.Parse(time.RFC3339, upToDate.LastUpdateTime)
+	if err != nil {
+		return time.Time{}, false
+	}
+	return since, false
 }
 
 // gone returns the reason why the agent sends no further reports, or "".
