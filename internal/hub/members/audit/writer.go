@@ -91,8 +91,8 @@ func (w *Writer) Known(ctx context.Context, policy, user string) string {
 	return user
 }
 
-// again are the attempts after an internal error of the API server. It may pass at once, and a
-// failing webhook does not.
+// again are the attempts after an error that may pass at once. The error of a failing webhook is
+// one of them, and does not pass.
 var again = wait.Backoff{Steps: 3, Duration: 100 * time.Millisecond, Factor: 2}
 
 // Write creates the entry of a fact unless it exists. An error means that the API server accepts no
@@ -105,7 +105,7 @@ func (w *Writer) Write(ctx context.Context, fact Fact) error {
 	entry := fact.Entry(w.Clock.Now())
 	limited, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	err := retry.OnError(again, apierrors.IsInternalError, func() error {
+	err := retry.OnError(again, mayPass, func() error {
 		return client.IgnoreAlreadyExists(w.Client.Create(limited, entry, kube.FieldOwner))
 	})
 	switch {
@@ -127,6 +127,12 @@ func busy(err error) bool {
 		return !errors.Is(err, context.DeadlineExceeded) && !kube.NotServed(err) // no answer at all
 	}
 	return apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err)
+}
+
+// mayPass reports whether an error may pass at once: an internal error, a timeout, or a conflict of
+// ResourceQuotas.
+func mayPass(err error) bool {
+	return apierrors.IsInternalError(err) || apierrors.IsConflict(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err)
 }
 
 func (w *Writer) mayWrite() bool {

@@ -117,14 +117,22 @@ func TestAFactHasOneEntryHoweverOftenItIsWritten(t *testing.T) {
 	}
 }
 
-func TestAnInternalErrorThatPassesLosesNoEntry(t *testing.T) {
-	r := newRig(t, "")
-	r.failure, r.failures = apierrors.NewInternalError(errors.New("etcd has another leader")), 2
-	if err := r.writer().Write(context.Background(), factOf("1")); err != nil {
-		t.Fatal(err)
-	}
-	if got := r.names(t); got != "granted-1" {
-		t.Errorf("there are %q after %d attempts", got, r.creates)
+func TestAnErrorThatPassesLosesNoEntry(t *testing.T) {
+	kind := schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "auditentries"}
+	for _, failure := range []error{
+		apierrors.NewInternalError(errors.New("etcd has another leader")),
+		apierrors.NewConflict(kind, "granted-1", errors.New("the ResourceQuota has changed")),
+		apierrors.NewServerTimeout(kind, "create", 0),
+		apierrors.NewTimeoutError("the request did not end in time", 0),
+	} {
+		r := newRig(t, "")
+		r.failure, r.failures = failure, 2
+		if err := r.writer().Write(context.Background(), factOf("1")); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.names(t); got != "granted-1" {
+			t.Errorf("%v: there are %q after %d attempts", failure, got, r.creates)
+		}
 	}
 }
 
