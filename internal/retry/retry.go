@@ -14,9 +14,10 @@ import (
 // never is more steps than any process lives; a Backoff stops growing at its cap long before.
 const never = 1 << 30
 
-// Soon waits for another party about to finish, such as a hub granting rights: 20 ms to 1 s.
+// Soon waits for another party about to finish, such as a hub granting rights: 50 ms to 1 s. A hub
+// rarely takes less than 100 ms for a right, and many agents may ask at once.
 func Soon() wait.Backoff {
-	return wait.Backoff{Duration: 20 * time.Millisecond, Cap: time.Second, Factor: 1.5, Jitter: 0.1, Steps: never}
+	return wait.Backoff{Duration: 50 * time.Millisecond, Cap: time.Second, Factor: 2, Jitter: 0.1, Steps: never}
 }
 
 // Watch waits after the end of a watch: 200 ms to 30 s.
