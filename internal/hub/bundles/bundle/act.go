@@ -150,12 +150,13 @@ func (c *Controller) write(ctx context.Context, o observed, t *target, released 
 	if _, err := WithoutOptions(d); err != nil {
 		return err
 	}
+	key := client.ObjectKeyFromObject(d)
+	c.deploymentWrites.Expect(key, d)
 	if released {
 		t.answered = d.Annotations[cachedDigest]
 		c.sent.Set(d.UID, c.Clock.Now())
+		_, t.pending = c.deploymentWrites.Pending(key) // t.deployment has the report about the version before
 	}
-	c.deploymentWrites.Expect(client.ObjectKeyFromObject(d), d)
-	_, t.pending = c.deploymentWrites.Pending(client.ObjectKeyFromObject(d))
 	if secret == nil && t.deployment != nil && t.deployment.Spec.ValuesHash != "" && released {
 		return unlessLeaving(c.deleteValues(ctx, d))
 	}

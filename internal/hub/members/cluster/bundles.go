@@ -47,13 +47,11 @@ func (o *observed) sumUp(now time.Time) {
 	for i := range o.deployments {
 		d := &o.deployments[i]
 		entry := rollup.Entry{Name: d.Name, State: delivery.EffectiveState(d), Message: rollup.Message(d), Deployment: d}
-		switch since, first := o.agentSince(d, entry.State); {
-		case since.IsZero() || now.Before(since) || !now.Before(since.Add(controller.Adoption)):
-		case first:
+		if since, first := o.agentSince(d, entry.State, now); !since.IsZero() {
 			o.installing = since
-			continue
-		default:
-			o.installing = since
+			if first {
+				continue
+			}
 			entry.State, entry.Message = fleet.StateReady, ""
 		}
 		counts, from := d.Status.ResourceCounts, d.Labels[fleet.LabelBundleNamespace]
@@ -75,9 +73,9 @@ func (o *observed) sumUp(now time.Time) {
 }
 
 // agentSince returns the begin of a change to the agent's own BundleDeployment while it is on its
-// way. This is the first one of a new agent, or a new version for an agent that was ready. The
-// condition AgentUpToDate shows both.
-func (o *observed) agentSince(d *fleet.BundleDeployment, state fleet.BundleState) (since time.Time, first bool) {
+// way, for half a minute at most. This is the first one of a new agent, or a new version for an
+// agent that was ready. The condition AgentUpToDate shows both.
+func (o *observed) agentSince(d *fleet.BundleDeployment, state fleet.BundleState, now time.Time) (since time.Time, first bool) {
 	if d.Labels[fleet.LabelAgent] == "" {
 		return time.Time{}, false
 	}
@@ -86,18 +84,16 @@ func (o *observed) agentSince(d *fleet.BundleDeployment, state fleet.BundleState
 	case fleet.StateReady, fleet.StateModified, fleet.StateErrApplied, fleet.StateOutsideWindow, fleet.StatePaused: // no change soon
 		return time.Time{}, false
 	}
-	upToDate := kube.FindCondition(o.before.Conditions, fleet.ConditionAgentUpToDate)
-	switch {
+	switch upToDate := kube.FindCondition(o.before.Conditions, fleet.ConditionAgentUpToDate); {
 	case upToDate == nil:
-		return d.CreationTimestamp.Time, true
-	case upToDate.Reason != string(agentbundle.Updating), o.before.Summary.Ready < o.before.Summary.DesiredReady:
+		since, first = d.CreationTimestamp.Time, true
+	case upToDate.Reason == string(agentbundle.Updating) && o.before.Summary.Ready == o.before.Summary.DesiredReady:
+		since, _ = time.Parse(time.RFC3339, upToDate.LastUpdateTime) // zero for another text
+	}
+	if age := now.Sub(since); age < 0 || age >= controller.Adoption {
 		return time.Time{}, false
 	}
-	since, err := time.Parse(time.RFC3339, upToDate.LastUpdateTime)
-	if err != nil {
-		return time.Time{}, false
-	}
-	return since, false
+	return since, first
 }
 
 // gone returns the reason why the agent sends no further reports, or "".

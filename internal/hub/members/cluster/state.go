@@ -46,8 +46,8 @@ type observed struct {
 	// moment is the remaining wait of a status without a heartbeat for the next step of a join. The
 	// hub has just created the Cluster for a request, or just begun or completed an import.
 	moment time.Duration
-	// installing is the begin of the change to the agent's own BundleDeployment, while it does not
-	// count; zero if there is none.
+	// installing is the begin of a change to the agent's own BundleDeployment that does not count yet;
+	// zero if there is none.
 	installing time.Time
 	// labels holds the labels requested by the agent and the labels stamped by its token.
 	labels membernamespace.LabelRecord
