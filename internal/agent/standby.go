@@ -88,7 +88,8 @@ func (e *environment) standbyAnswers(ctx context.Context, to hubclient.Address, 
 	case err != nil:
 		return errors.New(hub.Explain(err))
 	case !allowed:
-		return fmt.Errorf("no hub with the workspace %s was restored there", c.Workspace)
+		return fmt.Errorf("the token of the standby may not register in the workspace %s there: no hub with it was restored there, or it "+
+			"has not given the right yet", c.Workspace)
 	}
 	return nil
 }

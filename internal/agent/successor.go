@@ -31,7 +31,8 @@ func (e *environment) published(ctx context.Context, to hubclient.Address, key *
 	case hubclient.Classify(err) == hubclient.Unauthorized:
 		return nil, errStandbyToken
 	case apierrors.IsForbidden(err):
-		return nil, errors.New("no hub with MemberClusters was restored there")
+		return nil, errors.New("the token of the standby may not read credentials there: no hub with MemberClusters was restored there, or " +
+			"it has not given the right yet")
 	case apierrors.IsNotFound(err):
 		return nil, errors.New("the hub there has issued no credential to the key of this cluster: it restored no member with this key, or has " +
 			"not started yet")

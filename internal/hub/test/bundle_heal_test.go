@@ -18,7 +18,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/delivery"
-	"github.com/muster-fleet/muster/internal/hub/bundles/contentaccess"
+	"github.com/muster-fleet/muster/internal/fleet/agentroles"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -166,7 +166,8 @@ func TestAMemberMayReadContentsFromItsFirstBundleOn(t *testing.T) {
 	f.check(f.readsContents(namespace)) // the right comes before the deployment
 	f.eventually("it reads its Content", func() error { return agent.Client.Get(context.Background(), content, &fleet.Content{}) })
 	f.refused("it lists what there is of others", agent.Client.List(context.Background(), &fleet.ContentList{}))
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: contentaccess.BindingOf(namespace)}}
+	binding, err := f.contentBinding(namespace)
+	f.check(err)
 	f.check(f.Delete(context.Background(), binding))
 	f.eventually("the right is given back", func() error { return f.readsContents(namespace) })
 	f.change(binding, func() { binding.Subjects = []rbacv1.Subject{kube.AccountSubject("kube-system", "default")} })
@@ -192,12 +193,22 @@ func TestAMemberMayReadContentsFromItsFirstBundleOn(t *testing.T) {
 // readsContents is nil if the account of a member namespace may read Contents, and else
 // that it is not found.
 func (f fixture) readsContents(namespace string) error {
-	var binding rbacv1.ClusterRoleBinding
-	if err := f.get(&binding, "", contentaccess.BindingOf(namespace)); err != nil {
-		return err
+	_, err := f.contentBinding(namespace)
+	return err
+}
+
+// contentBinding returns the ClusterRoleBinding by which the account of a member namespace reads
+// Contents.
+func (f fixture) contentBinding(namespace string) (*rbacv1.ClusterRoleBinding, error) {
+	var bindings rbacv1.ClusterRoleBindingList
+	if err := f.List(context.Background(), &bindings); err != nil {
+		return nil, err
 	}
-	if !slices.Contains(binding.Subjects, kube.AccountSubject(namespace, naming.MemberServiceAccount)) {
-		return apierrors.NewNotFound(rbacv1.Resource("subjects"), namespace)
+	for i, binding := range bindings.Items {
+		if binding.RoleRef.Name == agentroles.ContentRole &&
+			slices.Contains(binding.Subjects, kube.AccountSubject(namespace, naming.MemberServiceAccount)) {
+			return &bindings.Items[i], nil
+		}
 	}
-	return nil
+	return nil, apierrors.NewNotFound(rbacv1.Resource("subjects"), namespace)
 }

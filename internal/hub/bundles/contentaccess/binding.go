@@ -32,24 +32,49 @@ type binding struct {
 	current *rbacv1.ClusterRoleBinding
 
 	mu sync.Mutex
-	// bound holds the member namespaces of the accounts in the binding; nil before the first
-	// read.
+	// bound holds the member namespaces of the accounts in the binding.
 	bound namespaces
 	// waiting holds the namespaces for the next writer to add.
-	waiting namespaces
+	waiting map[string]*waiter
 	// withdrawn holds the namespaces of quarantined members, excluded from all writes. The value
 	// reports whether to add the namespace afterwards.
 	withdrawn map[string]bool
+	// foreign is set if the name belongs to a binding that is not the hub's.
+	foreign bool
 }
 
 // namespaces maps names of namespaces to their UIDs. A namespace created again has another UID.
 type namespaces map[string]types.UID
 
-// add binds the account of a member namespace.
-func (b *binding) add(ctx context.Context, namespace string, uid types.UID) error {
-	if !b.enlist(namespace, uid) {
-		return nil
+// holds reports whether the binding is the one of a namespace.
+func (b *binding) holds(namespace string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, bound := b.bound[namespace]
+	_, withdrawn := b.withdrawn[namespace]
+	return bound || withdrawn || b.waiting[namespace] != nil
+}
+
+// size returns the number of accounts in the binding after its next write. It is -1 if the hub may
+// not write the binding.
+func (b *binding) size() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.foreign {
+		return -1
 	}
+	size := len(b.bound)
+	for namespace := range b.waiting {
+		if _, bound := b.bound[namespace]; !bound {
+			size++
+		}
+	}
+	return size
+}
+
+// add binds the account of an enlisted member namespace.
+func (b *binding) add(ctx context.Context, namespace string, uid types.UID) error {
+	defer b.delist(namespace)
 	b.writing.Lock()
 	defer b.writing.Unlock()
 	if b.current == nil {
@@ -64,16 +89,8 @@ func (b *binding) add(ctx context.Context, namespace string, uid types.UID) erro
 	return b.write(ctx, all)
 }
 
-// remove unbinds the account of a member namespace, and refuses it until readmit.
+// remove unbinds the account of an excluded member namespace.
 func (b *binding) remove(ctx context.Context, namespace string) error {
-	b.mu.Lock()
-	if b.withdrawn == nil {
-		b.withdrawn = map[string]bool{}
-	}
-	if _, known := b.withdrawn[namespace]; !known {
-		b.withdrawn[namespace] = false
-	}
-	b.mu.Unlock()
 	b.writing.Lock()
 	defer b.writing.Unlock()
 	if b.current == nil {
@@ -93,62 +110,8 @@ func (b *binding) remove(ctx context.Context, namespace string) error {
 	return b.write(ctx, left)
 }
 
-// readmit ends the refusal of a namespace. It binds the account again if it was bound, or if add
-// was called meanwhile.
-func (b *binding) readmit(ctx context.Context, namespace string, uid types.UID) error {
-	b.mu.Lock()
-	wanted := b.withdrawn[namespace]
-	delete(b.withdrawn, namespace)
-	b.mu.Unlock()
-	if !wanted || uid == "" {
-		return nil
-	}
-	return b.add(ctx, namespace, uid)
-}
-
-// enlist queues the account of a namespace for the next writer, unless it is bound already.
-func (b *binding) enlist(namespace string, uid types.UID) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.bound[namespace] == uid || b.refuses(namespace) {
-		return false
-	}
-	if b.waiting == nil {
-		b.waiting = namespaces{}
-	}
-	b.waiting[namespace] = uid
-	return true
-}
-
-// refuses reports whether a namespace must not be added now, and notes it for later. The caller
-// holds mu.
-func (b *binding) refuses(namespace string) bool {
-	_, withdrawn := b.withdrawn[namespace]
-	if withdrawn {
-		b.withdrawn[namespace] = true
-	}
-	return withdrawn
-}
-
-// withWaiting returns the bound namespaces, the waiting ones, and the given one. It returns nil
-// if another writer has bound the namespace meanwhile.
-func (b *binding) withWaiting(namespace string, uid types.UID) namespaces {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.bound[namespace] == uid || b.refuses(namespace) {
-		return nil
-	}
-	all := maps.Clone(b.bound)
-	maps.Copy(all, b.waiting)
-	all[namespace] = uid
-	maps.DeleteFunc(all, func(name string, _ types.UID) bool { return b.refuses(name) })
-	b.waiting = nil
-	return all
-}
-
-// restore sets the binding back to the state written by this process. It removes accounts of
-// namespaces deleted or created again. If this process has not written the binding yet, the rest
-// stays.
+// restore sets the binding back to the state written or loaded by this process. It removes accounts
+// of namespaces deleted or created again.
 func (b *binding) restore(ctx context.Context) error {
 	b.writing.Lock()
 	defer b.writing.Unlock()
@@ -197,29 +160,50 @@ func (b *binding) edited(ctx context.Context) (bool, error) {
 	return b.read(ctx)
 }
 
-// read reads the binding, and reports whether its accounts differ from the desired ones. The first
-// read trusts the accounts of namespaces in the annotation.
+// read reads the binding, and reports whether its accounts differ from the desired ones.
 func (b *binding) read(ctx context.Context) (edited bool, err error) {
 	found := &rbacv1.ClusterRoleBinding{}
 	err = b.deps.Live.Get(ctx, types.NamespacedName{Name: b.name}, found)
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("reading ClusterRoleBinding %s: %w", b.name, err)
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.foreign = found.UID != "" && !managed(found)
 	b.current = found
-	if found.Labels[fleet.LabelManaged] != "true" {
-		b.current = &rbacv1.ClusterRoleBinding{} // not the hub's; the write reports it
+	if b.foreign {
+		b.current = &rbacv1.ClusterRoleBinding{} // the write reports it
 	}
-	if b.bound != nil {
-		return !slices.Equal(b.current.Subjects, b.bound.accounts()) || b.current.Annotations[annotationNamespaces] != b.bound.String(), nil
+	return !b.matches(b.current), nil
+}
+
+func managed(found *rbacv1.ClusterRoleBinding) bool {
+	return found.Labels[fleet.LabelManaged] == "true"
+}
+
+// matches reports whether a binding has exactly the desired accounts. The caller holds mu.
+func (b *binding) matches(found *rbacv1.ClusterRoleBinding) bool {
+	return slices.Equal(found.Subjects, b.bound.accounts()) &&
+		(found.UID == "" || found.Annotations[annotationNamespaces] == b.bound.String())
+}
+
+// load takes over the binding of an earlier process, nil for none, except for namespaces with another
+// binding. It trusts the accounts of namespaces in the annotation. It precedes every read and write.
+func (b *binding) load(ctx context.Context, found *rbacv1.ClusterRoleBinding, elsewhere func(namespace string) bool) {
+	if found == nil {
+		found = &rbacv1.ClusterRoleBinding{}
 	}
-	bound, err := recorded(b.current)
+	bound, err := recorded(found)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Granting a right again, because its namespaces are unknown", "clusterRoleBinding", b.name)
 	}
+	maps.DeleteFunc(bound, func(namespace string, _ types.UID) bool { return elsewhere(namespace) })
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.bound = bound
-	return err != nil || !slices.Equal(b.current.Subjects, bound.accounts()), nil
+	if b.matches(found) {
+		b.current = found
+	}
 }
 
 // recorded returns the member namespaces both bound by a binding and named in its annotation.
@@ -232,8 +216,7 @@ func recorded(found *rbacv1.ClusterRoleBinding) (namespaces, error) {
 	}
 	for _, subject := range found.Subjects {
 		namespace := subject.Namespace
-		if uid := noted[namespace]; uid != "" && subject == kube.AccountSubject(namespace, naming.MemberServiceAccount) &&
-			BindingOf(namespace) == found.Name {
+		if uid := noted[namespace]; uid != "" && subject == kube.AccountSubject(namespace, naming.MemberServiceAccount) {
 			bound[namespace] = uid
 		}
 	}
@@ -263,14 +246,14 @@ func (b *binding) write(ctx context.Context, bound namespaces) error {
 			err = fmt.Errorf("writing ClusterRoleBinding %s: %w", b.name, err)
 		}
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.foreign = kube.IsTaken(err)
 	if err != nil {
 		b.current = nil
 		return err
 	}
-	b.current = desired
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.bound = bound
+	b.current, b.bound = desired, bound
 	return nil
 }
 

@@ -3,6 +3,7 @@ package contentaccess
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"sync"
@@ -61,18 +62,13 @@ func (r *rig) check(err error) {
 	}
 }
 
-// namespaces makes so many namespaces whose accounts share a binding.
+// namespaces makes so many namespaces. Their accounts share the returned binding, as long as it has
+// room.
 func (r *rig) namespaces(count int) (name string, made []*corev1.Namespace) {
-	for i := 0; len(made) < count; i++ {
-		namespace := fmt.Sprintf("%s-%d", strings.ToLower(r.t.Name()), i)
-		if name == "" {
-			name = BindingOf(namespace)
-		}
-		if BindingOf(namespace) == name {
-			made = append(made, r.namespace(namespace))
-		}
+	for i := range count {
+		made = append(made, r.namespace(fmt.Sprintf("%s-%d", strings.ToLower(r.t.Name()), i)))
 	}
-	return name, made
+	return r.Controller.bindings[0].name, made
 }
 
 func (r *rig) namespace(name string) *corev1.Namespace {
@@ -127,7 +123,7 @@ func (r *rig) reconcile(name string) {
 func TestManyMembersOfOneBindingCostOneWrite(t *testing.T) {
 	r := newRig(t)
 	name, namespaces := r.namespaces(20)
-	b := r.bindings[name]
+	b := r.named(name)
 	b.writing.Lock() // as if another write were under way
 	var granting sync.WaitGroup
 	for _, namespace := range namespaces {
@@ -161,6 +157,112 @@ func TestManyMembersOfOneBindingCostOneWrite(t *testing.T) {
 	if writes := r.writes.Load(); writes != 1 {
 		t.Errorf("to grant what is granted took %d writes", writes-1)
 	}
+}
+
+func TestANewMemberGetsTheFullestBindingWithRoom(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		sizes map[int]int
+		want  int
+	}{
+		{"none is written", nil, 0},
+		{"one is begun", map[int]int{3: 1}, 3},
+		{"the first is full", map[int]int{0: room}, 1},
+		{"members have left two", map[int]int{0: room - 2, 1: room - 1, 2: 5}, 1},
+		{"the first is not the hub's", map[int]int{0: -1}, 1},
+		{"all but a foreign one are full", full(map[int]int{5: -1, 9: room + 1, 0: room + 7}), 1},
+		{"all are full, one less", full(map[int]int{0: room + 2, 1: room + 1, 2: room + 1}), 3},
+	} {
+		controller := New(controller.Deps{})
+		for i, size := range c.sizes {
+			b := controller.bindings[i]
+			b.foreign = size < 0
+			for account := range size {
+				b.bound[fmt.Sprintf("member-%d-%d", i, account)] = "uid"
+			}
+		}
+		if got := controller.place("new"); got.name != controller.bindings[c.want].name {
+			t.Errorf("%s: it gets %s", c.name, got.name)
+		}
+	}
+}
+
+// full returns the sizes of full bindings, with some exceptions.
+func full(except map[int]int) map[int]int {
+	sizes := map[int]int{}
+	for i := range bindings {
+		sizes[i] = room
+	}
+	maps.Copy(sizes, except)
+	return sizes
+}
+
+func TestAnAccountHasOneBinding(t *testing.T) {
+	r := newRig(t)
+	_, members := r.namespaces(4)
+	// An earlier version chose the binding by a hash.
+	for i, bound := range map[int][]*corev1.Namespace{7: members[:1], 9: members[:3]} {
+		uids := namespaces{}
+		for _, namespace := range bound {
+			uids[namespace.Name] = namespace.UID
+		}
+		b := r.Controller.bindings[i]
+		b.current = &rbacv1.ClusterRoleBinding{}
+		r.check(b.write(context.Background(), uids))
+	}
+	seventh, ninth := r.Controller.bindings[7].name, r.Controller.bindings[9].name
+	r.restart()
+	r.check(r.grant(members[3]))
+	r.reconcile(seventh)
+	r.reconcile(ninth)
+	r.binds(seventh, "the first of two", members[0])
+	r.binds(ninth, "the fullest has the new one, and no account of another binding", members[1:]...)
+
+	r.restart()
+	r.check(r.Withdraw(context.Background(), members[0].Name))
+	r.check(r.grant(members[0]))
+	r.check(r.Withdraw(context.Background(), members[2].Name))
+	if err := r.Get(context.Background(), types.NamespacedName{Name: seventh}, &rbacv1.ClusterRoleBinding{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the only account of the binding is withdrawn, and the binding is there: %v", err)
+	}
+	r.binds(ninth, "the account of another binding is withdrawn, and then refused", members[1], members[3])
+}
+
+func TestBundlesOfOneMomentBindTheirNewMemberOnce(t *testing.T) {
+	r := newRig(t)
+	name, members := r.namespaces(2)
+	first := r.named(name)
+	first.writing.Lock()
+	var granting sync.WaitGroup
+	for range 3 {
+		granting.Go(func() {
+			if err := r.grant(members[0]); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	testkube.Eventually(t, "all wait", func() error {
+		first.mu.Lock()
+		defer first.mu.Unlock()
+		if w := first.waiting[members[0].Name]; w == nil || w.callers < 3 {
+			return fmt.Errorf("%v waits", w)
+		}
+		return nil
+	})
+	for i := range room {
+		first.bound[fmt.Sprintf("former-%d", i)] = "uid" // so that the next member gets another binding
+	}
+	first.writing.Unlock()
+	granting.Wait()
+	r.check(r.grant(members[0]))
+	r.check(r.grant(members[1]))
+	if writes := r.writes.Load(); writes != 2 {
+		t.Errorf("two members took %d writes", writes)
+	}
+	if !first.holds(members[0].Name) || len(first.waiting) != 0 {
+		t.Errorf("the binding has %v, and %v wait", first.bound, first.waiting)
+	}
+	r.binds(r.Controller.bindings[1].name, "the other member", members[1])
 }
 
 func TestWhatSomebodyElseWritesIsSetBack(t *testing.T) {
@@ -263,7 +365,7 @@ func TestAnAccountStaysOnlyForANamespaceThatTheBindingTells(t *testing.T) {
 
 func TestABindingOfSomebodyElseIsLeftAlone(t *testing.T) {
 	r := newRig(t)
-	name, namespaces := r.namespaces(1)
+	name, namespaces := r.namespaces(2)
 	theirs := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
 	}
@@ -274,6 +376,11 @@ func TestABindingOfSomebodyElseIsLeftAlone(t *testing.T) {
 	}
 	r.reconcile(name)
 	r.binds(name, "it is as it was")
+	r.check(r.grant(namespaces[0]))
+	r.binds(r.Controller.bindings[1].name, "the member has another one", namespaces[0])
+	r.restart()
+	r.check(r.grant(namespaces[1]))
+	r.binds(r.Controller.bindings[1].name, "the next member has it, too", namespaces...)
 }
 
 func TestAQuarantinedMemberIsBoundAgainOnlyAfterwards(t *testing.T) {

@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	muster "github.com/muster-fleet/muster/api/muster/v1alpha1"
@@ -17,7 +15,6 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/joining/admission"
 	"github.com/muster-fleet/muster/internal/hub/members/audit"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
-	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // Admission policies of the chart for attributing annotations to users.
@@ -77,24 +74,21 @@ func kindOf(o observation) membership.AgentKind {
 
 // auditDisplacement writes the entry about the end of an identity. It runs before the hub replaces
 // the key pinned to the Cluster, and then the account.
-func (c *Controller) auditDisplacement(ctx context.Context, r *fleet.ClusterRegistration, o observation) error {
+func (c *Controller) auditDisplacement(ctx context.Context, r *fleet.ClusterRegistration, o observation,
+	account *corev1.ServiceAccount) error {
 	if holder := o.matches[0].holder; holder != holderAlive && holder != holderLost {
 		return nil
 	}
-	var account corev1.ServiceAccount
-	key := types.NamespacedName{Namespace: membernamespace.OfCluster(o.match).Namespace, Name: naming.MemberServiceAccount}
-	if err := c.Live.Get(ctx, key, &account); apierrors.IsNotFound(err) || err == nil && membernamespace.IssuedFor(&account, r) {
+	if account.UID == "" || membernamespace.IssuedFor(account, r) {
 		return nil
-	} else if err != nil {
-		return fmt.Errorf("reading ServiceAccount %s: %w", key, err)
 	}
-	if err := c.mayReplace(ctx, r, &account); err != nil {
+	if err := c.mayReplace(ctx, r, account); err != nil {
 		return err
 	}
 	before := account.Annotations[fleet.AnnotationRegistration]
 	fact := c.fact(r, o, muster.AuditDisplaced, string(account.UID))
 	fact.Spec.Displaced = &muster.DisplacedIdentity{
-		AccountUID: account.UID, Request: before, RequestUID: membernamespace.IssuedForUID(&account),
+		AccountUID: account.UID, Request: before, RequestUID: membernamespace.IssuedForUID(account),
 		Key: o.match.Annotations[fleet.AnnotationAgentKey],
 	}
 	fact.Spec.Message = fmt.Sprintf("the agent (%s) of ClusterRegistration %s takes Cluster %s/%s over from the agent of "+

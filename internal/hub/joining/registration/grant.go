@@ -62,12 +62,12 @@ func (c *Controller) createCluster(ctx context.Context, r *fleet.ClusterRegistra
 // writes can be repeated.
 func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o observation,
 	d decision) (shown decision, sealed []byte, err error) {
-	done, err := c.beginGrant(ctx, r, o)
+	account, done, err := c.beginGrant(ctx, r, o)
 	if err != nil {
 		return d, nil, err
 	}
 	defer done()
-	if err := c.auditDisplacement(ctx, r, o); err != nil {
+	if err := c.auditDisplacement(ctx, r, o, account); err != nil {
 		return d, nil, err
 	}
 	if err := c.mark(ctx, r, &o); err != nil {
@@ -81,7 +81,7 @@ func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o 
 		identity.Kind, identity.RenewsItself = membership.Native, o.key == ""
 	}
 	mayReplace := func(account *corev1.ServiceAccount) error { return c.mayReplace(ctx, r, account) }
-	account, err := identity.Establish(ctx, c.Client, c.Live, mayReplace,
+	account, err = identity.Establish(ctx, c.Client, account, mayReplace,
 		identity.Objects(membernamespace.Join(c.Liveness.Period(0), c.Hub(o.match), c.Identity.Term()))...)
 	if err != nil {
 		return d, nil, err
@@ -143,25 +143,23 @@ func (c *Controller) mark(ctx context.Context, r *fleet.ClusterRegistration, o *
 
 // beginGrant lets one request at a time get the identity of a Cluster, until done is called. During
 // a replacement of the identity, another request may have observed a Cluster without one. Such a
-// request gets nothing, and the hub does not pin its key.
-func (c *Controller) beginGrant(ctx context.Context, r *fleet.ClusterRegistration, o observation) (done func(), err error) {
+// request gets nothing, and the hub does not pin its key. It returns the account of the member.
+func (c *Controller) beginGrant(ctx context.Context, r *fleet.ClusterRegistration,
+	o observation) (account *corev1.ServiceAccount, done func(), err error) {
 	key := client.ObjectKeyFromObject(o.match)
 	if !c.tracker.granting.Add(key, true) {
-		return nil, fmt.Errorf("the identity of Cluster %s is being issued to another request", key)
+		return nil, nil, fmt.Errorf("the identity of Cluster %s is being issued to another request", key)
 	}
 	done = func() { c.tracker.granting.Forget(key) }
-	if o.matches[0].holder != noHolder {
-		return done, nil
-	}
-	account, err := membernamespace.OfCluster(o.match).ReadAccount(ctx, c.Live)
-	if err == nil && account.UID != "" && !membernamespace.IssuedFor(account, r) {
+	account, err = membernamespace.OfCluster(o.match).ReadAccountLive(ctx, c.Live)
+	if err == nil && o.matches[0].holder == noHolder && account.UID != "" && !membernamespace.IssuedFor(account, r) {
 		err = fmt.Errorf("the identity of Cluster %s was issued to another request a moment ago", key)
 	}
 	if err != nil {
 		done()
-		return nil, err
+		return nil, nil, err
 	}
-	return done, nil
+	return account, done, nil
 }
 
 // mayReplace refuses to replace the identity of a newer request: the cache may have lacked that

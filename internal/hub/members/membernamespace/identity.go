@@ -74,6 +74,17 @@ func (m Member) ReadAccount(ctx context.Context, reader client.Reader) (*metav1.
 	return account, nil
 }
 
+// ReadAccountLive reads the member's ServiceAccount for Establish. The result has no UID if there is
+// none.
+func (m Member) ReadAccountLive(ctx context.Context, live client.Reader) (*corev1.ServiceAccount, error) {
+	account := &corev1.ServiceAccount{}
+	err := live.Get(ctx, types.NamespacedName{Namespace: m.Namespace, Name: naming.MemberServiceAccount}, account)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading ServiceAccount %s/%s: %w", m.Namespace, naming.MemberServiceAccount, err)
+	}
+	return account, nil
+}
+
 // HandOver writes the kind of agent now acting with the account of a Rancher Fleet agent.
 func HandOver(ctx context.Context, c client.Client, account client.Object, to membership.AgentKind) error {
 	if err := annotateAccount(ctx, c, account, membership.AnnotationActing, string(to)); err != nil {
@@ -91,19 +102,15 @@ func annotateAccount(ctx context.Context, c client.Client, account client.Object
 }
 
 // Establish makes the identity the only one of the member and returns its account, still without a
-// credential. If mayReplace agrees, it first deletes an account issued for another request, and
-// with it the credentials of the account. It deletes the rights of the other kind of agent while
-// there is no account: the hub restores them as long as there is one. It creates the new account
-// after the rights, so an existing account is complete.
-func (i Identity) Establish(ctx context.Context, c client.Client, live client.Reader, mayReplace func(*corev1.ServiceAccount) error,
-	objects ...client.Object) (*corev1.ServiceAccount, error) {
-	account := &corev1.ServiceAccount{}
-	err := live.Get(ctx, types.NamespacedName{Namespace: i.Namespace, Name: naming.MemberServiceAccount}, account)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading ServiceAccount %s/%s: %w", i.Namespace, naming.MemberServiceAccount, err)
-	}
+// credential. The given account is the present one, without a UID if there is none. If it was
+// issued for another request and mayReplace agrees, Establish first deletes it, and with it its
+// credentials. It deletes the rights of the other kind of agent while there is no account: the hub
+// restores them as long as there is one. It creates the new account after the rights, so an
+// existing account is complete.
+func (i Identity) Establish(ctx context.Context, c client.Client, account *corev1.ServiceAccount,
+	mayReplace func(*corev1.ServiceAccount) error, objects ...client.Object) (*corev1.ServiceAccount, error) {
 	former := slices.Concat(i.other().grants(), i.tokenSecrets(), []client.Object{i.SelfRenewal()})
-	if err == nil {
+	if account.UID != "" {
 		if account.Annotations[annotationRegistrationUID] == string(i.RegistrationUID) {
 			return account, nil
 		}
@@ -114,8 +121,11 @@ func (i Identity) Establish(ctx context.Context, c client.Client, live client.Re
 			return nil, fmt.Errorf("revoking the identity issued to ClusterRegistration %s: %w",
 				account.Annotations[fleet.AnnotationRegistration], err)
 		}
-	} else if former, err = Known(ctx, c, c.Scheme(), former); err != nil {
-		return nil, err
+	} else {
+		var err error
+		if former, err = Known(ctx, c, c.Scheme(), former); err != nil {
+			return nil, err
+		}
 	}
 	if err := kube.Delete(ctx, c, former...); err != nil {
 		return nil, err
