@@ -10,9 +10,11 @@ import (
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -107,6 +109,13 @@ func TestAFloodOfRequestsToRegisterStopsNoBeat(t *testing.T) {
 		return own.Patch(context.Background(), leaseOf(native.namespaceName()), client.RawPatch("application/merge-patch+json", []byte(patch)))
 	})
 
+	reporter, reports := f.counted(native.bearer(native.name))
+	report := fmt.Sprintf(`{"apiVersion":%q,"kind":"InternalMemberCluster","metadata":{"name":%q},"status":{"agentVersion":"v1"}}`,
+		clusterv1beta1.GroupVersion, native.name)
+	reported := &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Namespace: native.namespaceName(), Name: native.name}}
+	f.check(reporter.Status().Patch(context.Background(), reported, client.RawPatch(types.ApplyPatchType, []byte(report)),
+		client.FieldOwner("muster-agent"), client.ForceOwnership))
+
 	hub := rest.CopyConfig(f.cluster.Config)
 	hub.Impersonate.UserName = "system:serviceaccount:" + naming.SystemNamespace + ":fleet-controller"
 	asHub, ofHub := f.countedBy(hub)
@@ -120,6 +129,9 @@ func TestAFloodOfRequestsToRegisterStopsNoBeat(t *testing.T) {
 			t.Errorf("the beats of %s were answered at %v, of which refused %v; want all at %s and none refused",
 				agent, count.all, count.refused, beatsLevel)
 		}
+	}
+	if len(reports.all) != 1 || reports.all[beatsLevel] != 0 {
+		t.Errorf("a report of Muster's agent was answered at %v, and heartbeats at %s", reports.all, beatsLevel)
 	}
 	for _, count := range requests {
 		if count.all[requestsLevel] == 0 || len(count.all) != 1 {
