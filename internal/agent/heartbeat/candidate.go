@@ -86,6 +86,9 @@ type Candidate struct {
 	alive     bool
 	// markedAt is the time of this agent's last note on the Lease.
 	markedAt time.Time
+	// unanswered is the time of the first failed heartbeat since the last accepted one; zero if none
+	// has failed.
+	unanswered time.Time
 }
 
 // Beat renews the Lease unless another agent holds it; then the error is a *HeldError.
@@ -104,6 +107,10 @@ func (c *Candidate) Beat(ctx context.Context, now time.Time, period time.Duratio
 	}
 	if err != nil {
 		return err
+	}
+	if c.arrived(lease) && now.Sub(c.unanswered) < period {
+		c.last, c.unanswered = lease, time.Time{}
+		return nil
 	}
 	if !c.mayTake(lease, now, period) {
 		if c.alive && now.Sub(c.markedAt) >= period {
@@ -136,10 +143,19 @@ func (c *Candidate) mark(ctx context.Context, now time.Time) {
 
 func (c *Candidate) renew(ctx context.Context, now time.Time, since hubclient.Lease) error {
 	lease, err := c.Lease.Beat(ctx, c.holder(), now, since)
-	if err == nil {
-		c.holding, c.displaced, c.last = true, false, lease
+	switch {
+	case err == nil:
+		c.holding, c.displaced, c.last, c.unanswered = true, false, lease, time.Time{}
+	case c.unanswered.IsZero() && !apierrors.IsConflict(err):
+		c.unanswered = now
 	}
 	return err
+}
+
+// arrived reports whether the hub has a heartbeat of this process whose answer was lost, as from an
+// overloaded API server.
+func (c *Candidate) arrived(lease hubclient.Lease) bool {
+	return c.holding && !c.unanswered.IsZero() && lease.Holder == c.holder() && lease.Renewed != c.last.Renewed
 }
 
 // mayTake stores the current Lease, and reports whether this agent may take it.

@@ -21,8 +21,10 @@ type fakeLease struct {
 	// version counts the changes, renewed the beats.
 	version, renewed int
 	blind            bool
-	reads            int
-	marks            []string
+	// mute loses the answer to the next heartbeat.
+	mute  bool
+	reads int
+	marks []string
 }
 
 var leases = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
@@ -44,6 +46,10 @@ func (l *fakeLease) Beat(_ context.Context, holder string, _ time.Time, since hu
 		return hubclient.Lease{}, apierrors.NewConflict(leases, "heartbeat", errors.New("changed"))
 	}
 	l.beat(holder)
+	if l.mute {
+		l.mute = false
+		return hubclient.Lease{}, context.DeadlineExceeded
+	}
 	return l.read(), nil
 }
 
@@ -161,6 +167,44 @@ func TestHealthyBeatIsOneRequest(t *testing.T) {
 	beats(t, c, time.Unix(1000, 0), make([]func(), 10)...)
 	if l.reads != 1 {
 		t.Errorf("the Lease was read %d times for 10 beats, want once", l.reads)
+	}
+}
+
+// TestAHeartbeatWhoseAnswerWasLostCounts keeps an overloaded API server from being asked for the
+// same heartbeat again.
+func TestAHeartbeatWhoseAnswerWasLostCounts(t *testing.T) {
+	for name, row := range map[string]struct {
+		after time.Duration
+		other string
+		want  int
+	}{
+		"it arrived":                    {after: period / 2, want: 2},
+		"it arrived long ago":           {after: period, want: 3},
+		"an agent elsewhere took over":  {after: period / 2, other: "bbbbbbbb_pod", want: 3},
+		"a copy of the cluster took it": {after: period / 2, other: "aaaaaaaa_pod_other", want: 3},
+	} {
+		l := &fakeLease{}
+		c := &Candidate{Lease: l, ClusterID: "aaaaaaaa-1111-2222", Hostname: "pod"}
+		start := time.Unix(1000, 0)
+		beats(t, c, start, nil)
+		l.mute = true
+		if err := c.Beat(t.Context(), start, period); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("%s: the lost answer is %v", name, err)
+		}
+		if row.other != "" {
+			l.beat(row.other)
+		}
+		var held *HeldError
+		err := c.Beat(t.Context(), start.Add(row.after), period)
+		if waits := errors.As(err, &held); waits != (row.other != "") || l.renewed != row.want {
+			t.Errorf("%s: %d heartbeats, want %d, and %v", name, l.renewed, row.want, err)
+		}
+		if row.other != "" {
+			continue
+		}
+		if got := beats(t, c, start.Add(2*period), nil); got != "beat" || l.renewed != row.want+1 {
+			t.Errorf("%s: the next one is %s, the %d.", name, got, l.renewed)
+		}
 	}
 }
 
