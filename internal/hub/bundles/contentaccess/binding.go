@@ -187,8 +187,9 @@ func (b *binding) matches(found *rbacv1.ClusterRoleBinding) bool {
 		(found.UID == "" || found.Annotations[annotationNamespaces] == b.bound.String())
 }
 
-// load takes over the binding of an earlier process, nil for none, except for namespaces with another
-// binding. It trusts the accounts of namespaces in the annotation. It precedes every read and write.
+// load takes over the binding of an earlier process, nil for none, except for namespaces with
+// another binding. It trusts the accounts of namespaces in the annotation. It precedes every read
+// and write.
 func (b *binding) load(ctx context.Context, found *rbacv1.ClusterRoleBinding, elsewhere func(namespace string) bool) {
 	if found == nil {
 		found = &rbacv1.ClusterRoleBinding{}

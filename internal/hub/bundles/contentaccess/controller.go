@@ -4,8 +4,8 @@
 // next, so that members of the same moment share a write.
 //
 // It owns the ClusterRoleBindings fleet-content-00 to fleet-content-63. Its invariants: an account
-// is bound only while its member's namespace has the UID it had at the call of Grant, and in one
-// binding only. The package reverts changes by others to these bindings.
+// is bound only while its member's namespace has the UID it had at the call of Grant. One binding
+// has it. The package reverts changes by others to these bindings.
 package contentaccess
 
 import (

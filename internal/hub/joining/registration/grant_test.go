@@ -44,26 +44,26 @@ func TestARequestThatWaitsGetsNothingByTheMomentInWhichAnIdentityIsReplaced(t *t
 	seen := func(h holder) observation {
 		return observation{match: cluster, observed: observed{matches: []clusterView{{holder: h}}}}
 	}
-	done, err := c.beginGrant(t.Context(), request("approved"), seen(holderAlive))
+	_, done, err := c.beginGrant(t.Context(), request("approved"), seen(holderAlive))
 	if err != nil {
 		t.Fatal(err)
 	}
 	// The account is deleted and not made anew: the one that waits was observed while there was none.
-	if _, err := c.beginGrant(t.Context(), request("waits"), seen(noHolder)); err == nil {
+	if _, _, err := c.beginGrant(t.Context(), request("waits"), seen(noHolder)); err == nil {
 		t.Error("two requests get the identity of a Cluster at once")
 	}
 	if err := live.Create(t.Context(), accountOfRequest(cluster, "approved")); err != nil {
 		t.Fatal(err)
 	}
 	done()
-	if _, err := c.beginGrant(t.Context(), request("waits"), seen(noHolder)); err == nil {
+	if _, _, err := c.beginGrant(t.Context(), request("waits"), seen(noHolder)); err == nil {
 		t.Error("a request that was observed before replaces the identity of another one")
 	}
 	for _, again := range []struct {
 		request types.UID
 		holder  holder
 	}{{"approved", noHolder}, {"waits", sameHolder}} {
-		done, err := c.beginGrant(t.Context(), request(again.request), seen(again.holder))
+		_, done, err := c.beginGrant(t.Context(), request(again.request), seen(again.holder))
 		if err != nil {
 			t.Fatalf("%s: %v", again.request, err)
 		}

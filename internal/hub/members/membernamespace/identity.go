@@ -74,8 +74,8 @@ func (m Member) ReadAccount(ctx context.Context, reader client.Reader) (*metav1.
 	return account, nil
 }
 
-// ReadAccountLive reads the member's ServiceAccount for Establish. The result has no UID if there is
-// none.
+// ReadAccountLive reads the member's ServiceAccount for Establish. The result has no UID if there
+// is none.
 func (m Member) ReadAccountLive(ctx context.Context, live client.Reader) (*corev1.ServiceAccount, error) {
 	account := &corev1.ServiceAccount{}
 	err := live.Get(ctx, types.NamespacedName{Namespace: m.Namespace, Name: naming.MemberServiceAccount}, account)
