@@ -63,8 +63,9 @@ const (
 	HubServiceAccount = "fleet-controller"
 	// MemberServiceAccount is the identity of a member, in its member namespace.
 	MemberServiceAccount = "agent"
-	// MemberReconnectAccount is the account, Role and RoleBinding in the member namespace for the
-	// agent of a MemberCluster to come back after its credential has expired.
+	// MemberReconnectAccount is the account in the member namespace for the agent of a MemberCluster
+	// to come back after its credential has expired. Hubs of earlier versions also had a Role and a
+	// RoleBinding with this name.
 	MemberReconnectAccount = "agent-reconnect"
 	// HeartbeatLease is the Lease renewed by an agent, in its member namespace.
 	HeartbeatLease = "heartbeat"

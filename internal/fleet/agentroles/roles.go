@@ -22,6 +22,7 @@ const (
 	MemberRole           = "muster-member"
 	QuarantinedRole      = "muster-member-quarantined"
 	SelfRenewalRole      = "muster-member-renewal"
+	ReconnectRole        = "muster-member-reconnect"
 	BundleDeploymentRole = "fleet-bundle-deployment"
 )
 

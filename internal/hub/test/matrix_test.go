@@ -80,8 +80,8 @@ var secondOwn = []string{
 
 // allowed is all that each kind of identity may do: in every namespace and on objects without one,
 // in its own member namespace, and in its workspace. In all other places it may do nothing. A
-// right that is given anew fails the test until it stands here. $CLUSTER, $REPORT, $TOKEN and
-// $REQUEST are its own.
+// right that is given anew fails the test until it stands here. $CLUSTER, $TOKEN and $REQUEST are
+// its own.
 var allowed = map[string]struct{ everywhere, own, workspace []string }{
 	nativeMember: {everywhere: []string{"get contents.fleet.cattle.io"}, own: nativeOwn},
 	keylessMember: {
@@ -104,7 +104,7 @@ var allowed = map[string]struct{ everywhere, own, workspace []string }{
 		"create events", "patch events",
 	}},
 	secondMember: {own: secondOwn}, exchangedOne: {own: secondOwn},
-	returningOne: {own: []string{"get internalmemberclusters.cluster.kubernetes-fleet.io $REPORT"}},
+	returningOne: {own: []string{"get internalmemberclusters.cluster.kubernetes-fleet.io"}}, // its namespace has only one
 	confinedOne:  {own: beats},
 	confinedOld:  {workspace: []string{"patch clusters/status.fleet.cattle.io $CLUSTER"}},
 	confinedAny: {own: append(slices.Clone(beats), "update internalmemberclusters.cluster.kubernetes-fleet.io",
@@ -252,7 +252,7 @@ func (f fixture) everybody() ([]identity, []string) {
 	second.beat = func() error { return native.answer(metav1.ConditionTrue, "v1") }
 	x := f.exchanging("exchanged")
 	who = append(who, account(exchangedOne, x.namespaceName(), naming.MemberServiceAccount, x.namespaceName()))
-	who = append(who, account(returningOne, x.namespaceName(), naming.MemberReconnectAccount, x.namespaceName(), x.name, "$REPORT"))
+	who = append(who, account(returningOne, x.namespaceName(), naming.MemberReconnectAccount, x.namespaceName()))
 	f.gitRepo("read", "https://127.0.0.1:1/read", nil)
 	f.eventually("the right on its Secret is there", func() error {
 		return f.get(&rbacv1.RoleBinding{}, f.workspace, naming.GitOpsAccount)

@@ -3,11 +3,13 @@ package hub_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -129,27 +131,62 @@ func TestATokenToComeBackWithReadsOneReport(t *testing.T) {
 	other.until("ReadyToJoin", metav1.ConditionFalse, "IdentityInUse")
 }
 
-// TestTheRightToComeBackIsSetBack widens the right of the account, and then deletes the right.
+// TestTheRightToComeBackIsSetBack gives the right of the account to another one, and then deletes
+// the right.
 func TestTheRightToComeBackIsSetBack(t *testing.T) {
 	f := newFixture(t)
 	x := f.exchanging("set-back")
 	token := x.backToken()
 	record := x.record()
 	f.change(&record, func() { metav1.SetMetaDataLabel(&record.ObjectMeta, "looked", "at") })
-	role, binding, _ := membernamespace.OfMemberCluster(&record).Reconnect(membernamespace.Exchange{})
-	f.check(merge(f, role.DeepCopy(), `{"rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["get","list"]}]}`))
-	f.eventually("the Role is as it was", func() error {
-		if err := x.reads(token, x.namespaceName()); err != nil {
-			return err
+	binding, _ := membernamespace.OfMemberCluster(&record).Reconnect(membernamespace.Exchange{})
+	subjects := binding.Subjects
+	f.check(merge(f, binding.DeepCopy(), `{"subjects":[{"kind":"ServiceAccount","namespace":"default","name":"default"}]}`))
+	f.eventually("the RoleBinding is as it was", func() error {
+		if err := f.get(binding, binding.Namespace, binding.Name); err != nil || !slices.Equal(binding.Subjects, subjects) {
+			return fmt.Errorf("%v, or it names %v", err, binding.Subjects)
 		}
-		if err := f.as(token).List(context.Background(), &corev1.SecretList{},
-			client.InNamespace(x.namespaceName())); !apierrors.IsForbidden(err) {
-			return fmt.Errorf("it lists Secrets: %v", err)
-		}
-		return nil
+		return x.reads(token, x.namespaceName())
 	})
 	f.check(f.Delete(context.Background(), binding))
 	f.eventually("the RoleBinding is back", func() error { return x.reads(token, x.namespaceName()) })
+}
+
+// TestTheRightToComeBackOfAnEarlierHubIsReplaced adds the Role and the RoleBinding that a hub of an
+// earlier version created for each member. They go with the next credential, and with the loss of
+// the RoleBinding of this version.
+func TestTheRightToComeBackOfAnEarlierHubIsReplaced(t *testing.T) {
+	f := newFixture(t)
+	x := f.exchanging("earlier")
+	record, ctx := x.record(), context.Background()
+	member := membernamespace.OfMemberCluster(&record)
+	own, _ := member.Reconnect(membernamespace.Exchange{})
+	for what, change := range map[string]func(){
+		"the next credential": func() { x.issuedBefore(5 * time.Minute) },
+		"the loss":            func() { f.check(f.Delete(ctx, own.DeepCopy())) },
+	} {
+		earlier := member.EarlierReconnect()
+		binding, role := earlier[0].(*rbacv1.RoleBinding), earlier[1].(*rbacv1.Role)
+		role.Rules = []rbacv1.PolicyRule{{
+			APIGroups: []string{clusterv1beta1.GroupVersion.Group}, Resources: []string{"internalmemberclusters"},
+			ResourceNames: []string{x.name}, Verbs: []string{"get"},
+		}}
+		binding.RoleRef, binding.Subjects = to("Role", role.Name), own.Subjects
+		f.check(f.Create(ctx, role))
+		f.check(f.Create(ctx, binding))
+		change()
+		f.eventually("after "+what+" the right is that of this version", func() error {
+			if err := f.get(&rbacv1.RoleBinding{}, own.Namespace, own.Name); err != nil {
+				return err
+			}
+			for _, object := range earlier {
+				if err := gone(f.get(object, object.GetNamespace(), object.GetName())); err != nil {
+					return err
+				}
+			}
+			return x.reads(x.backToken(), x.namespaceName())
+		})
+	}
 }
 
 func TestWhatEndsAMembershipEndsThatItComesBack(t *testing.T) {

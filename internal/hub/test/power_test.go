@@ -18,6 +18,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/charts"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/fleet/agentroles"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -208,6 +209,9 @@ func TestTheHubsAccountGivesNobodyRights(t *testing.T) {
 	for _, namespace := range []string{"kube-system", p.bystander} {
 		p.create("a binding to its own rights in "+namespace, &rbacv1.RoleBinding{
 			ObjectMeta: p.meta(namespace, "power"), RoleRef: to("ClusterRole", mine), Subjects: me(p.bystander),
+		})
+		p.create("a binding to the right to come back in "+namespace, &rbacv1.RoleBinding{
+			ObjectMeta: p.meta(namespace, agentroles.ReconnectRole), RoleRef: to("ClusterRole", agentroles.ReconnectRole), Subjects: me(p.bystander),
 		})
 		p.create("a Role to read Secrets in "+namespace, &rbacv1.Role{
 			ObjectMeta: p.meta(namespace, "power"), Rules: []rbacv1.PolicyRule{{

@@ -7,9 +7,11 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/credentials/renewal"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -90,12 +92,15 @@ func (c *Controller) issueReconnect(ctx context.Context, s *renewal.State) (stri
 			return "", err
 		}
 	}
-	role, binding, account := s.Reconnect(s.Exchange)
-	missing, err := kube.Missing(ctx, c.Client, kube.MetadataOf(c.Client.Scheme()), role, binding, account)
+	binding, account := s.Reconnect(s.Exchange)
+	missing, err := kube.Missing(ctx, c.Client, kube.MetadataOf(c.Client.Scheme()), binding, account)
 	if err != nil {
 		return "", err
 	}
 	if err := kube.Ensure(ctx, c.Client, missing...); err != nil {
+		return "", err
+	}
+	if err := c.endEarlierReconnect(ctx, s.Member); err != nil {
 		return "", err
 	}
 	token, err := kube.RequestToken(ctx, c.Client.SubResource("token"), account, reconnectLife)
@@ -103,31 +108,48 @@ func (c *Controller) issueReconnect(ctx context.Context, s *renewal.State) (stri
 		return token, err
 	}
 	// The cache still shows a deleted account.
-	role, binding, account = s.Reconnect(s.Exchange)
-	if err := kube.Ensure(ctx, c.Client, role, binding, account); err != nil {
+	binding, account = s.Reconnect(s.Exchange)
+	if err := kube.Ensure(ctx, c.Client, binding, account); err != nil {
 		return "", err
 	}
 	return kube.RequestToken(ctx, c.Client.SubResource("token"), account, reconnectLife)
 }
 
-// restoreReconnect resets the rights of the account after a deletion or an edit since this process
-// first saw them.
+// restoreReconnect resets the right of the account after a deletion or an edit since this process
+// first saw it. The same right from a hub of an earlier version stays until then, or until the next
+// credential: an upgrade does not write for all members at once.
 func (c *Controller) restoreReconnect(ctx context.Context, o observed) error {
 	if !o.reconnectFits() {
 		c.reconnectRights.Forget(o.Namespace)
 		return nil
 	}
-	role, binding, _ := o.Reconnect(o.exchange())
-	seen, shown, err := kube.Shown(ctx, c.Client, rights{role, binding}.content(), role, binding)
+	binding, _ := o.Reconnect(o.exchange())
+	earlier := o.EarlierReconnect()
+	seen, shown, err := kube.Shown(ctx, c.Client, binding.Subjects, append([]client.Object{binding}, earlier...)...)
 	if err != nil {
 		return err
 	}
-	if c.reconnectRights.Of(o.Namespace, seen) == seen && len(shown) == 2 {
+	isShown := slices.ContainsFunc(shown, func(have client.Object) bool { return have.GetName() == binding.Name })
+	if c.reconnectRights.Of(o.Namespace, seen) == seen && (isShown || len(shown) == len(earlier)) {
 		return nil
 	}
-	if err := kube.Ensure(ctx, c.Client, role, binding); err != nil {
+	if err := kube.Ensure(ctx, c.Client, binding); err != nil {
 		return err
 	}
-	c.reconnectRights.Set(o.Namespace, seen.At(role, binding))
+	if err := c.endEarlierReconnect(ctx, o.Member); err != nil {
+		return err
+	}
+	c.reconnectRights.Set(o.Namespace, seen.At(binding))
 	return nil
+}
+
+// endEarlierReconnect deletes the RoleBinding and the Role of the account from a hub of an earlier
+// version, if the cache shows them. The account has its right by another RoleBinding already.
+func (c *Controller) endEarlierReconnect(ctx context.Context, m membernamespace.Member) error {
+	earlier, err := membernamespace.Known(ctx, c.Client, c.Client.Scheme(), m.EarlierReconnect())
+	if err != nil || len(earlier) == 0 {
+		return err
+	}
+	c.reconnectRights.Forget(m.Namespace)
+	return kube.Delete(ctx, c.Client, earlier...)
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/agentroles"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -26,25 +26,30 @@ func (m Member) ReadReconnectAccount(ctx context.Context, reader client.Reader) 
 	return account, nil
 }
 
-// Reconnect returns an account, a Role and a RoleBinding for rejoining a MemberCluster. With this
-// account, an agent with an expired credential may read its own report, and nothing else.
-func (m Member) Reconnect(e Exchange) (*rbacv1.Role, *rbacv1.RoleBinding, *corev1.ServiceAccount) {
-	off, meta := false, m.meta(m.Namespace, naming.MemberReconnectAccount)
-	role := &rbacv1.Role{ObjectMeta: *meta.DeepCopy(), Rules: []rbacv1.PolicyRule{{
-		APIGroups: []string{clusterv1beta1.GroupVersion.Group}, Resources: []string{"internalmemberclusters"},
-		ResourceNames: []string{m.Name}, Verbs: []string{"get"},
-	}}}
-	binding := kube.RoleBinding(*meta.DeepCopy(), "Role", role.Name, kube.AccountSubject(m.Namespace, naming.MemberReconnectAccount))
-	account := &corev1.ServiceAccount{ObjectMeta: *meta.DeepCopy(), AutomountServiceAccountToken: &off}
+// Reconnect returns an account and a RoleBinding for rejoining a MemberCluster. With this account,
+// an agent with an expired credential may read its own report, and nothing else. The ClusterRole
+// names no report: the member namespace has only one.
+func (m Member) Reconnect(e Exchange) (*rbacv1.RoleBinding, *corev1.ServiceAccount) {
+	binding := kube.RoleBinding(m.meta(m.Namespace, agentroles.ReconnectRole), "ClusterRole", agentroles.ReconnectRole,
+		kube.AccountSubject(m.Namespace, naming.MemberReconnectAccount))
+	off := false
+	account := &corev1.ServiceAccount{ObjectMeta: m.meta(m.Namespace, naming.MemberReconnectAccount), AutomountServiceAccountToken: &off}
 	account.Annotations = e.annotations()
-	return role, binding, account
+	return binding, account
+}
+
+// EarlierReconnect returns the names of the RoleBinding and the Role with the same right for the
+// account, from a hub of an earlier version.
+func (m Member) EarlierReconnect() []client.Object {
+	meta := m.meta(m.Namespace, naming.MemberReconnectAccount)
+	return []client.Object{&rbacv1.RoleBinding{ObjectMeta: *meta.DeepCopy()}, &rbacv1.Role{ObjectMeta: meta}}
 }
 
 // reconnectAccess returns the objects for the agent of a MemberCluster to rejoin by its key. The
 // account is first: its deletion invalidates its tokens.
 func (m Member) reconnectAccess() []client.Object {
-	role, binding, account := m.Reconnect(Exchange{})
-	return []client.Object{account, binding, role}
+	binding, account := m.Reconnect(Exchange{})
+	return append([]client.Object{account, binding}, m.EarlierReconnect()...)
 }
 
 // EndReconnect deletes the objects for the agent of a MemberCluster to rejoin by its key.
