@@ -52,6 +52,9 @@ func (v Verified) At(objects ...client.Object) Verified {
 // SameDesired reports whether two states have the same desired content.
 func (v Verified) SameDesired(other Verified) bool { return v.desired == other.desired }
 
+// SameObjects reports whether two states have the same objects in the same versions.
+func (v Verified) SameObjects(other Verified) bool { return v.versions == other.versions }
+
 // ReadRight reads a Role or a RoleBinding from the API server. It reports whether the object
 // exists, and whether it grants the desired rights. The Role of a binding is immutable.
 func ReadRight(ctx context.Context, live client.Reader, desired client.Object) (have client.Object, found, same bool, err error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -181,6 +182,32 @@ func TestTheTokenOfAMemberIsExchangedAndThenDeleted(t *testing.T) {
 	x.untilGone()
 	f.refused("the credential of a member that has left", x.reads(issued, x.namespaceName()))
 	f.check(f.get(&corev1.ServiceAccount{}, naming.MemberSystemNamespace, x.name))
+}
+
+// TestTheRightsOfAnExchangedAccountPrecedeIt compares the RoleBinding of a member before and after
+// the exchange. Then an administrator declines the exchange.
+func TestTheRightsOfAnExchangedAccountPrecedeIt(t *testing.T) {
+	f := newFixture(t)
+	var before, after rbacv1.RoleBinding
+	x := f.exchanging("precede", func(x *exchanging) {
+		f.check(f.get(&before, x.namespaceName(), naming.MemberClusterRoleBinding(x.name)))
+		if err := f.get(&corev1.ServiceAccount{}, x.namespaceName(), naming.MemberServiceAccount); !apierrors.IsNotFound(err) {
+			t.Errorf("reading the account before an agent has come: %v", err)
+		}
+	})
+	f.check(f.get(&after, before.Namespace, before.Name))
+	if diff := cmp.Diff(before, after); diff != "" || len(after.Subjects) != 2 {
+		t.Errorf("the exchange has changed the RoleBinding (-before +after):\n%s", diff)
+	}
+	issued, record := x.issued(), x.record()
+	f.change(&record, func() { record.Annotations[fleet.AnnotationAgentKey] = "" })
+	x.untilRefused("the credential of a member that declines it", issued, x.namespaceName())
+	f.eventually("only the identity has rights", func() error {
+		if err := f.get(&after, before.Namespace, before.Name); err != nil || !cmp.Equal(after.Subjects, before.Subjects[:1]) {
+			return fmt.Errorf("%v, or the RoleBinding names %v", err, after.Subjects)
+		}
+		return nil
+	})
 }
 
 func TestAnAgentOfKubeFleetIsIssuedNothing(t *testing.T) {

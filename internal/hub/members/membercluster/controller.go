@@ -57,7 +57,7 @@ type Controller struct {
 	// identity.
 	renewer *renewal.Renewer
 	// verified holds the rights of members, by member namespace; written the last writes of them.
-	verified kube.Memory[string, kube.Verified]
+	verified kube.Memory[string, verified]
 	written  kube.Expectations
 	// created holds the accounts of members created by this process, by member namespace.
 	created kube.Expectations
@@ -65,8 +65,8 @@ type Controller struct {
 	health kube.Memory[string, membership.Streak]
 	// accounts caches the ServiceAccounts created by others.
 	accounts cache.Cache
-	// reconnectRights holds the versions of the Role and the RoleBinding of the account for rejoining,
-	// by member namespace. They are from this process's last read or write.
+	// reconnectRights holds the version of the RoleBinding of the account for rejoining, by member
+	// namespace. It is from this process's last read or write.
 	reconnectRights kube.Memory[string, kube.Verified]
 	// reconnectFails: the log already reports the failure to rejoin by key.
 	reconnectFails atomic.Bool

@@ -61,6 +61,14 @@ func (o observed) accountFits() bool {
 	return o.admitted() && o.credential.Key != "" && o.exchange().Made(o.account)
 }
 
+// bindsAccount reports whether the RoleBinding of the member names the account for credentials. It
+// already does before the account exists, so that the exchange needs no write of the RoleBinding. An
+// account for another key or identity loses its rights before its deletion.
+func (o observed) bindsAccount() bool {
+	declined := o.keyPinned && o.credential.Key == ""
+	return o.accountFits() || o.account.UID == "" && o.admitted() && !declined
+}
+
 // exchange returns the receiver of an account for the current MemberCluster.
 func (o observed) exchange() membernamespace.Exchange {
 	return membernamespace.Exchange{Identity: identityKey(o.identity), IdentityUID: o.identityUID, Key: o.credential.Key}
