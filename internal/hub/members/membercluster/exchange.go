@@ -62,8 +62,8 @@ func (o observed) accountFits() bool {
 }
 
 // bindsAccount reports whether the RoleBinding of the member names the account for credentials. It
-// already does before the account exists, so that the exchange needs no write of the RoleBinding. An
-// account for another key or identity loses its rights before its deletion.
+// already does before the account exists, so that the exchange needs no write of the RoleBinding.
+// An account for another key or identity loses its rights before its deletion.
 func (o observed) bindsAccount() bool {
 	declined := o.keyPinned && o.credential.Key == ""
 	return o.accountFits() || o.account.UID == "" && o.admitted() && !declined

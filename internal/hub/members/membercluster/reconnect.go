@@ -117,7 +117,7 @@ func (c *Controller) issueReconnect(ctx context.Context, s *renewal.State) (stri
 
 // restoreReconnect resets the right of the account after a deletion or an edit since this process
 // first saw it. The same right from a hub of an earlier version stays until then, or until the next
-// credential: an upgrade does not write for all members at once.
+// credential. An upgrade therefore does not write for all members at once.
 func (c *Controller) restoreReconnect(ctx context.Context, o observed) error {
 	if !o.reconnectFits() {
 		c.reconnectRights.Forget(o.Namespace)

@@ -62,19 +62,19 @@ func (c *Controller) correctRights(ctx context.Context, o *observed) error {
 	if err != nil {
 		return err
 	}
-	known, _ := c.verified.Take(o.Namespace)
+	lastRights, _ := c.verified.Take(o.Namespace)
 	stays := given.Identity != nil && o.Deleted.IsZero()
-	if stays && known.SameDesired(seen) {
-		if o.rightsLag = c.written.Await(key, shown...); o.rightsLag > 0 || known.Verified == seen {
-			c.verified.Set(o.Namespace, known)
+	if stays && lastRights.SameDesired(seen) {
+		if o.rightsLag = c.written.Await(key, shown...); o.rightsLag > 0 || lastRights.Verified == seen {
+			c.verified.Set(o.Namespace, lastRights)
 			return nil
 		}
 	}
 	have := rights{&rbacv1.Role{}, &rbacv1.RoleBinding{}}
 	switch {
 	case o.NamespaceNew: // there are none
-	case stays && known.SameObjects(seen) && len(shown) == 2:
-		have, err = known.objects(shown)
+	case stays && lastRights.SameObjects(seen) && len(shown) == 2:
+		have, err = lastRights.objects(shown)
 	default:
 		have, err = c.haveRights(ctx, wanted)
 	}

@@ -124,18 +124,20 @@ func TestAJoinWritesEachRightOnceAndReadsNone(t *testing.T) {
 	step("another user edits the binding", func() { s.edit(binding, func() { binding.Subjects = nil }) },
 		"get Role", "get RoleBinding", "apply RoleBinding")
 	step("another process takes over", func() { c = New(s.deps, nil, nil) }, "get Role", "get RoleBinding")
-	step("the identity is another member's", func() { o.identityHolder = "MemberCluster b" }, "get Role", "get RoleBinding", "delete RoleBinding")
+	step("the identity is another member's", func() { o.identityHolder = "MemberCluster b" },
+		"get Role", "get RoleBinding", "delete RoleBinding")
 }
 
 func TestWhichAccountsAMemberBinds(t *testing.T) {
 	made := func(o *observed) { o.account = metadataOf(o.ExchangedAccount(o.exchange())) }
+	unpinned := func(o *observed) { o.keyPinned, o.credential.Key = false, "" }
 	for name, c := range map[string]struct {
 		change []func(*observed)
 		want   bool
 	}{
 		"the one for its key":                       {[]func(*observed){made}, true},
 		"one that the hub has not created yet":      {nil, true},
-		"also before an agent has come":             {[]func(*observed){withoutKey, neverSeen, func(o *observed) { o.keyPinned, o.credential.Key = false, "" }}, true},
+		"also before an agent has come":             {[]func(*observed){withoutKey, neverSeen, unpinned}, true},
 		"none if the record wants none":             {[]func(*observed){func(o *observed) { o.credential.Key = "" }}, false},
 		"not one for another key":                   {[]func(*observed){made, func(o *observed) { o.credential.Key = "other" }}, false},
 		"not one for another identity":              {[]func(*observed){made, func(o *observed) { o.identity.Name = "b" }}, false},
