@@ -10,8 +10,11 @@ import (
 const (
 	// coalesce is the least time between two writes.
 	coalesce = 10 * time.Second
-	// refresh is the longest time between two writes.
-	refresh = 10 * time.Minute
+	// refreshPeriods is the longest time between two writes, in heartbeat periods. It is at least
+	// leastRefresh and at most mostRefresh.
+	refreshPeriods = 60
+	leastRefresh   = 10 * time.Minute
+	mostRefresh    = time.Hour
 	// worthwhile is the least change of available resources for a write of its own: a twentieth of the
 	// allocatable ones. Otherwise each start or end of a Pod would cost the hub a write.
 	worthwhile = 20
@@ -34,19 +37,27 @@ const (
 // due returns the time of the next write. It is now if there was no write yet or the change is
 // urgent. It is coalesce after the last write if the member changed.
 //
-// It is a heartbeat period after the last write if only the available resources changed, and
-// refresh after it otherwise. The period grows with the fleet.
-func due(last time.Time, what change, period time.Duration) time.Time {
+// It is a heartbeat period after the last write if only the available resources changed, and a
+// refresh after it otherwise. kept reports whether the hub still has the last write. The period
+// grows with the fleet, so reports without a change of 10,000 members cost three writes a second.
+func due(last time.Time, what change, period time.Duration, kept bool) time.Time {
 	switch {
 	case last.IsZero(), what == urgent:
 		return time.Time{}
 	case what == changed:
 		return last.Add(coalesce)
 	case what == usage:
-		return last.Add(min(max(period, coalesce), refresh))
+		return last.Add(min(max(period, coalesce), leastRefresh))
+	case !kept:
+		return last.Add(leastRefresh)
 	default:
-		return last.Add(refresh)
+		return last.Add(refresh(period))
 	}
+}
+
+// refresh returns the longest time between two writes.
+func refresh(period time.Duration) time.Duration {
+	return min(max(refreshPeriods*period, leastRefresh), mostRefresh)
 }
 
 // usageDiffers reports whether the available amount of any resource changed by a worthwhile part of

@@ -3,7 +3,7 @@
 // the request of the hub.
 //
 // Its invariant: it is the only writer of the status of the InternalMemberCluster. It writes at
-// most once per 10 s, unless the hub waits for an answer, and at least once per 10 min. Equal
+// most once per 10 s, unless the hub waits for an answer, and at least once per hour. Equal
 // observations cost one write, and changes of Pods alone one in a heartbeat period.
 //
 // The hub cannot verify the reported numbers.
@@ -31,6 +31,8 @@ import (
 const (
 	// firstLists bounds the wait of the first report for the lists of nodes, pods and namespaces.
 	firstLists = 5 * time.Second
+	// versionPeriod is the least time between two reads of the version, except before a write.
+	versionPeriod = 10 * time.Minute
 	// healthPeriod is the least time between two health checks of a healthy API server. Heartbeats 30
 	// s apart come up to 5 % early, and each of them still checks.
 	healthPeriod = 25 * time.Second
@@ -116,14 +118,16 @@ type Reporter struct {
 	// healthAt is the time of the last health check of the member's API server. doubted signals the
 	// failure of a watch on the member.
 	healthAt time.Time
-	health   membership.Streak
-	doubted  chan struct{}
-	outage   logging.Outage
-	retryAt  time.Time
-	backoff  wait.Backoff
+	// versionAt is the time of the last read of the member's version.
+	versionAt time.Time
+	health    membership.Streak
+	doubted   chan struct{}
+	outage    logging.Outage
+	retryAt   time.Time
+	backoff   wait.Backoff
 }
 
-// Run reports at once, on changes and every 10 min.
+// Run reports at once, on changes, and after 60 heartbeat periods without one.
 func (r *Reporter) Run(ctx context.Context) {
 	r.changed, r.doubted, r.backoff = make(chan struct{}, 1), make(chan struct{}, 1), retry.Unreachable()
 	r.nodes, r.pods, r.namespaces = newNodes(r.changed), newPods(r.changed), newNamespaces(r.changed)
@@ -172,9 +176,7 @@ func (r *Reporter) Run(ctx context.Context) {
 		case <-r.changed:
 		case <-r.Changed:
 		case <-r.HealthDue:
-			if r.asksHealth() {
-				r.checkHealth(ctx)
-			}
+			r.onHeartbeat(ctx)
 		case <-r.doubted:
 			if !r.health.Pending() { // else only heartbeats count, because many watches may fail at once
 				r.checkHealth(ctx)
@@ -208,15 +210,25 @@ func (r *Reporter) due() time.Time {
 	if r.report != nil {
 		period = r.report.HeartbeatPeriod()
 	}
-	at := due(r.last, r.facts.since(r.written), period)
+	at := due(r.last, r.facts.since(r.written), period, r.kept())
 	if r.written.left && r.facts.left {
 		// After its departure, a member reports nothing more.
-		at = r.Clock.Now().Add(refresh)
+		at = r.Clock.Now().Add(mostRefresh)
 	}
 	if r.retryAt.After(at) {
 		return r.retryAt
 	}
 	return at
+}
+
+// kept reports whether the hub's copy of the report has the last write. An older backup of the
+// hub's etcd has not.
+func (r *Reporter) kept() bool {
+	if r.report == nil {
+		return false
+	}
+	own := clusterv1beta1.FindAgent(r.report.Status.AgentStatus, clusterv1beta1.MemberAgent)
+	return own != nil && !own.LastReceivedHeartbeat.Time.Before(r.last.Truncate(time.Second))
 }
 
 // handleReport takes over the hub's copy of the report. Conditions from an earlier process keep
@@ -238,6 +250,16 @@ func (r *Reporter) handleReport() {
 		// The hub deleted the report and created another. The new one is empty until the agent writes,
 		// and the hub may wait for the write.
 		r.last, r.written, r.before = time.Time{}, facts{left: r.written.left}, nil
+	}
+}
+
+// onHeartbeat checks the health and the version of the member's API server, if it is time.
+func (r *Reporter) onHeartbeat(ctx context.Context) {
+	if r.asksHealth() {
+		r.checkHealth(ctx)
+	}
+	if r.Clock.Since(r.versionAt) >= versionPeriod {
+		r.readVersion(ctx)
 	}
 }
 
@@ -267,8 +289,10 @@ func (r *Reporter) checkHealth(ctx context.Context) {
 	}
 }
 
-// readVersion is part of every write, because an upgrade cannot be watched either.
+// readVersion is part of every write, and of a heartbeat in versionPeriod, because an upgrade
+// cannot be watched either.
 func (r *Reporter) readVersion(ctx context.Context) {
+	r.versionAt = r.Clock.Now()
 	if version, err := r.Member.Version(ctx); err == nil {
 		r.facts.version = version
 	}

@@ -106,23 +106,29 @@ func TestNextWriteIsDue(t *testing.T) {
 		last   time.Time
 		what   change
 		period time.Duration
+		lost   bool
 		// after is how long after the last one; negative for at once.
 		after time.Duration
 	}{
-		"at once when there was none yet":                      {time.Time{}, changed, 0, -1},
-		"at once when somebody waits for it":                   {last, urgent, 0, -1},
-		"10 s after the last one on a change":                  {last, changed, time.Minute, 10 * time.Second},
-		"10 min after the last one without change":             {last, none, time.Minute, 10 * time.Minute},
-		"a heartbeat period after it when Pods started":        {last, usage, time.Minute, time.Minute},
-		"not before 10 s when Pods started, however short":     {last, usage, time.Second, 10 * time.Second},
-		"10 s after it when Pods started without a period":     {last, usage, 0, 10 * time.Second},
-		"at most 10 min after it when Pods started, if longer": {last, usage, time.Hour, 10 * time.Minute},
+		"at once when there was none yet":                      {time.Time{}, changed, 0, false, -1},
+		"at once when somebody waits for it":                   {last, urgent, 0, false, -1},
+		"10 s after the last one on a change":                  {last, changed, time.Minute, false, 10 * time.Second},
+		"10 min after the last one without change":             {last, none, 10 * time.Second, false, 10 * time.Minute},
+		"so it is without a period":                            {last, none, 0, false, 10 * time.Minute},
+		"later in a larger fleet":                              {last, none, 30 * time.Second, false, 30 * time.Minute},
+		"an hour after it in the largest":                      {last, none, time.Minute, false, time.Hour},
+		"10 min after it if the hub has lost it":               {last, none, time.Minute, true, 10 * time.Minute},
+		"no more than an hour after it":                        {last, none, 10 * time.Minute, false, time.Hour},
+		"a heartbeat period after it when Pods started":        {last, usage, time.Minute, false, time.Minute},
+		"not before 10 s when Pods started, however short":     {last, usage, time.Second, false, 10 * time.Second},
+		"10 s after it when Pods started without a period":     {last, usage, 0, false, 10 * time.Second},
+		"at most 10 min after it when Pods started, if longer": {last, usage, time.Hour, false, 10 * time.Minute},
 	} {
 		var want time.Time
 		if row.after >= 0 {
 			want = last.Add(row.after)
 		}
-		if got := due(row.last, row.what, row.period); !got.Equal(want) {
+		if got := due(row.last, row.what, row.period, !row.lost); !got.Equal(want) {
 			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
 	}
@@ -202,6 +208,8 @@ type fakeMember struct {
 	nodes chan []any
 	pods  chan []any
 	sick  atomic.Bool
+	// upgraded is set once the API server has another version.
+	upgraded atomic.Bool
 	// asked counts the questions for the health, and broken are failures of the watch of nodes.
 	asked  atomic.Int32
 	broken chan error
@@ -217,7 +225,13 @@ func (m *fakeMember) Ready(context.Context) error {
 	return nil
 }
 
-func (m *fakeMember) Version(context.Context) (string, error) { return "v1.36.3", nil }
+func (m *fakeMember) Version(context.Context) (string, error) {
+	if m.upgraded.Load() {
+		return "v1.37.0", nil
+	}
+	return "v1.36.3", nil
+}
+
 func (m *fakeMember) FollowNodes(ctx context.Context, store cache.ReflectorStore, outcome func(error)) {
 	go func() {
 		for {
@@ -352,6 +366,46 @@ func TestChangesAreCoalescedToOneWriteInTenSeconds(t *testing.T) {
 			time.Sleep(15 * time.Minute)
 		})
 		want := []write{{0, 1, "True"}, {10 * time.Second, 2, "True"}, {10*time.Minute + 10*time.Second, 2, "True"}}
+		if diff := cmp.Diff(want, writes); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
+}
+
+// TestAReportWithoutAChangeIsRare lets the hub keep the reports of a member that is upgraded, and
+// then lose the last one.
+func TestAReportWithoutAChangeIsRare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		var writes []time.Duration
+		var kept atomic.Pointer[clusterv1beta1.InternalMemberCluster]
+		kept.Store(&clusterv1beta1.InternalMemberCluster{Spec: clusterv1beta1.InternalMemberClusterSpec{HeartbeatPeriodSeconds: 60}})
+		change, checks := make(chan struct{}, 1), make(chan struct{})
+		member := &fakeMember{nodes: make(chan []any), pods: make(chan []any), broken: make(chan error)}
+		reporter := Reporter{
+			Member: member, Observe: func() Session { return Session{Report: kept.Load()} }, Changed: change, HealthDue: checks,
+			Clock: clock.RealClock{}, Explain: func(err error) string { return err.Error() },
+			Write: func(_ context.Context, status clusterv1beta1.InternalMemberClusterStatus) error {
+				writes = append(writes, time.Since(begun))
+				copied := *kept.Load()
+				copied.Status = status
+				kept.Store(&copied)
+				change <- struct{}{}
+				return nil
+			},
+		}
+		older := *kept.Load()
+		older.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent}}
+		stop := start(t, &reporter)
+		time.Sleep(2*time.Hour + time.Minute)
+		member.upgraded.Store(true)
+		beat(checks, 10, time.Minute)
+		kept.Store(&older)
+		change <- struct{}{}
+		time.Sleep(20 * time.Minute)
+		stop()
+		first, upgraded := firstLists, 2*time.Hour+11*time.Minute
+		want := []time.Duration{first, first + time.Hour, first + 2*time.Hour, upgraded, upgraded + 10*time.Minute}
 		if diff := cmp.Diff(want, writes); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
