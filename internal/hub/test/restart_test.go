@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	toolswatch "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
@@ -103,9 +105,10 @@ func (f fixture) alarms() *alarms {
 	a := &alarms{raised: map[string]string{}}
 	for _, list := range []client.ObjectList{&clusterv1beta1.MemberClusterList{}, &fleet.ClusterList{}} {
 		f.check(f.List(context.Background(), list))
-		events, err := watching.Watch(context.Background(), list, &client.ListOptions{
-			Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()},
-		})
+		source := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return watching.Watch(ctx, list.DeepCopyObject().(client.ObjectList), &client.ListOptions{Raw: &options})
+		}}
+		events, err := toolswatch.NewRetryWatcherWithContext(f.t.Context(), list.GetResourceVersion(), source) // a connection may break
 		f.check(err)
 		done := make(chan struct{})
 		go func() {
