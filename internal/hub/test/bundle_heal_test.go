@@ -197,7 +197,7 @@ func (f fixture) readsContents(namespace string) error {
 	return err
 }
 
-// contentBinding returns the ClusterRoleBinding by which the account of a member namespace reads
+// contentBinding returns the ClusterRoleBinding that lets the account of a member namespace read
 // Contents.
 func (f fixture) contentBinding(namespace string) (*rbacv1.ClusterRoleBinding, error) {
 	var bindings rbacv1.ClusterRoleBindingList

@@ -110,6 +110,20 @@ func (b *binding) remove(ctx context.Context, namespace string) error {
 	return b.write(ctx, left)
 }
 
+// settle removes the accounts that a write without an answer may have left in the binding.
+func (b *binding) settle(ctx context.Context) error {
+	b.writing.Lock()
+	defer b.writing.Unlock()
+	if b.current != nil {
+		return nil
+	}
+	edited, err := b.read(ctx)
+	if err != nil || !edited || b.foreign {
+		return err
+	}
+	return b.write(ctx, b.bound)
+}
+
 // restore sets the binding back to the state written or loaded by this process. It removes accounts
 // of namespaces deleted or created again.
 func (b *binding) restore(ctx context.Context) error {

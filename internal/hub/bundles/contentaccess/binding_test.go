@@ -2,6 +2,7 @@ package contentaccess
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -32,6 +33,8 @@ type rig struct {
 	client.Client
 	t      *testing.T
 	writes atomic.Int64
+	// mute loses the answer to the next update.
+	mute bool
 	*Controller
 }
 
@@ -52,7 +55,11 @@ func (r *rig) Create(ctx context.Context, object client.Object, options ...clien
 
 func (r *rig) Update(ctx context.Context, object client.Object, options ...client.UpdateOption) error {
 	r.writes.Add(1)
-	return r.Client.Update(ctx, object, options...)
+	err := r.Client.Update(ctx, object, options...)
+	if r.mute && err == nil {
+		r.mute, err = false, context.DeadlineExceeded
+	}
+	return err
 }
 
 func (r *rig) check(err error) {
@@ -381,6 +388,26 @@ func TestABindingOfSomebodyElseIsLeftAlone(t *testing.T) {
 	r.restart()
 	r.check(r.grant(namespaces[1]))
 	r.binds(r.Controller.bindings[1].name, "the next member has it, too", namespaces...)
+}
+
+// TestAQuarantineEndsAlsoARightOfALostAnswer loses the answer to a write. Then another binding is
+// the first choice for the member.
+func TestAQuarantineEndsAlsoARightOfALostAnswer(t *testing.T) {
+	r := newRig(t)
+	name, members := r.namespaces(2)
+	confined, other := members[0], members[1]
+	r.check(r.grant(other))
+	r.mute = true
+	if err := r.grant(confined); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("the answer is %v", err)
+	}
+	r.binds(name, "the write has arrived", members...)
+	second := r.Controller.bindings[1]
+	for i := range 5 {
+		second.bound[fmt.Sprintf("former-%d", i)] = "uid"
+	}
+	r.check(r.Withdraw(context.Background(), confined.Name))
+	r.binds(name, "withdrawn", other)
 }
 
 func TestAQuarantinedMemberIsBoundAgainOnlyAfterwards(t *testing.T) {

@@ -179,9 +179,15 @@ func (c *Controller) Withdraw(ctx context.Context, namespace string) error {
 	if err != nil {
 		return err
 	}
+	for _, unknown := range c.bindings { // one of them may have the account, too
+		if err := unknown.settle(ctx); err != nil {
+			return err
+		}
+	}
 	return b.remove(ctx, namespace)
 }
 
+// exclude refuses a namespace until Readmit, and returns its binding.
 func (c *Controller) exclude(ctx context.Context, namespace string) (*binding, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
