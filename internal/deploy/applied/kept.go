@@ -22,15 +22,20 @@ const (
 	moreKept = len(" and 1000000 more")
 )
 
-// DescribeKept describes kept deliveries, with the remedy.
+// DescribeKept describes kept deliveries, with the remedy. The first of each command comes before
+// the others, so that the objects of a Work do not hide a release.
 func DescribeKept(deliveries []Kept) string {
 	deliveries = slices.SortedFunc(slices.Values(deliveries), func(a, b Kept) int { return cmp.Compare(a.Name, b.Name) })
 	var names, commands []string
+	var first, others []Kept
 	for _, kept := range deliveries {
-		if !slices.Contains(commands, kept.Remove) {
-			commands = append(commands, kept.Remove)
+		if slices.Contains(commands, kept.Remove) {
+			others = append(others, kept)
+			continue
 		}
+		first, commands = append(first, kept), append(commands, kept.Remove)
 	}
+	deliveries = append(first, others...)
 	slices.Sort(commands)
 	const before = "the restored hub does not know "
 	after := ". All of this stays. To keep it, create its Bundle, placement or object on the hub again: nothing is installed anew. " +

@@ -9,6 +9,7 @@ import (
 func TestKeptDeliveriesAreNamedInABoundedMessage(t *testing.T) {
 	release := func(name string) Kept { return Kept{"release " + name, "helm uninstall RELEASE -n NAMESPACE"} }
 	work := func(name string) Kept { return Kept{"Work " + name, "kubectl delete appliedwork WORK"} }
+	secret := func(name string) Kept { return Kept{"Secret " + name, "kubectl delete KIND NAME -n NAMESPACE"} }
 	long := strings.Repeat("x", 500)
 	for name, row := range map[string]struct {
 		kept []Kept
@@ -22,6 +23,8 @@ func TestKeptDeliveriesAreNamedInABoundedMessage(t *testing.T) {
 			"helm uninstall RELEASE -n NAMESPACE; kubectl delete appliedwork WORK"}, "more"},
 		"many": {[]Kept{release("g"), release("f"), release("e"), release("d"), release("c"), release("b"), release("a")},
 			[]string{"release a, release b, release c, release d, release e and 2 more."}, "release f"},
+		"a release behind many objects": {[]Kept{secret("a"), secret("b"), secret("c"), secret("d"), secret("e"), release("shop/web")},
+			[]string{"does not know Secret a, release shop/web, Secret b, Secret c, Secret d and 1 more."}, "Secret e"},
 		"a long name":   {[]Kept{release(long), release("z")}, []string{"x... and 1 more. All"}, "release z"},
 		"two long ones": {[]Kept{release(long[:90]), work(long[:90])}, []string{"and 1 more. All"}, "release"},
 	} {
@@ -40,8 +43,7 @@ func TestKeptDeliveriesAreNamedInABoundedMessage(t *testing.T) {
 	}
 	var all []Kept
 	for i := range 9999 {
-		all = append(all, release(fmt.Sprint(i, long)), work(fmt.Sprint(i, long)),
-			Kept{fmt.Sprint("Secret ", i, long), "kubectl delete KIND NAME -n NAMESPACE"})
+		all = append(all, release(fmt.Sprint(i, long)), work(fmt.Sprint(i, long)), secret(fmt.Sprint(i, long)))
 	}
 	if got := DescribeKept(all); len(got) > 400 {
 		t.Errorf("the message about %d deliveries has %d bytes: %s", len(all), len(got), got)

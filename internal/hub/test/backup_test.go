@@ -144,7 +144,10 @@ func (f fixture) pruned(e *elsewhere, m *besides, ofCluster, ofMember string) {
 			strings.Contains(why, "the restored hub does not know"):
 			return nil
 		}
-		return fmt.Errorf("%s shows %+v, because %s", o.GetName(), c, why)
+		if c == nil {
+			c = &metav1.Condition{Reason: "nothing"}
+		}
+		return fmt.Errorf("%s shows %s: %s, because %s", o.GetName(), c.Reason, c.Message, why)
 	}
 	testkube.Within(f.t, 5*time.Minute, "the members show what the hub does not know", func() error {
 		cluster, member := &fleet.Cluster{}, &clusterv1beta1.MemberCluster{}
