@@ -52,14 +52,24 @@ type book struct {
 	packages map[string]string
 }
 
-func write(ctx context.Context, run bool) error {
+func write(ctx context.Context, run bool, from string) error {
 	b, err := read(".")
 	if err != nil {
 		return err
 	}
 	var failed error
-	if run {
-		failed = b.run(ctx)
+	if run || from != "" {
+		commit, err := describe(ctx)
+		switch {
+		case err != nil:
+			return err
+		case run:
+			failed = b.run(ctx, commit)
+		default:
+			if err := b.take(from, commit); err != nil {
+				return err
+			}
+		}
 		encoded, err := json.MarshalIndent(b.results, "", "  ")
 		if err != nil {
 			return err

@@ -58,3 +58,25 @@ func TestTheWorstResultOfAPromiseIsShown(t *testing.T) {
 		}
 	}
 }
+
+func TestResultsOfARunOfAllTestsAreStored(t *testing.T) {
+	b := &book{
+		areas:    []area{{Promises: []promise{{Tests: []string{"TestHere", "TestAway", "TestGone"}}}}},
+		packages: map[string]string{"TestHere": "./a", "TestAway": "./b", "TestGone": "./a"},
+		results:  map[string]result{"TestGone": {Commit: "old"}},
+	}
+	file := filepath.Join(t.TempDir(), "results.json")
+	text := `[{"Package": "a", "Test": "TestHere", "Outcome": "pass", "Seconds": 1.23},
+		{"Package": "a", "Test": "TestAway", "Outcome": "pass"},
+		{"Package": "a", "Test": "TestOfNoPromise", "Outcome": "fail"}]`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.take(file, "new"); err != nil {
+		t.Fatal(err)
+	}
+	here := b.results["TestHere"]
+	if here.Commit != "new" || here.Outcome != passed || here.Seconds != 1.2 || b.results["TestGone"].Commit != "old" || len(b.results) != 2 {
+		t.Errorf("the results are %+v", b.results)
+	}
+}

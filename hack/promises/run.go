@@ -24,26 +24,28 @@ const (
 var outcomes = map[string]string{"pass": passed, "skip": skipped, "fail": failed}
 
 // run runs the tests of all promises, package by package, and stores their results.
-func (b *book) run(ctx context.Context) error {
-	commit, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output()
-	if err != nil {
-		return fmt.Errorf("reading the commit: %w", err)
-	}
-	byPackage := map[string][]string{}
-	for _, area := range b.areas {
-		for _, p := range area.Promises {
-			for _, test := range p.Tests {
-				byPackage[b.packages[test]] = append(byPackage[b.packages[test]], test)
-			}
-		}
-	}
+func (b *book) run(ctx context.Context, commit string) error {
+	byPackage := b.byPackage()
 	var errs []error
 	for _, pkg := range slices.Sorted(maps.Keys(byPackage)) {
 		tests := byPackage[pkg]
 		fmt.Printf("%s: %s\n", pkg, strings.Join(tests, ", "))
-		errs = append(errs, b.runPackage(ctx, pkg, tests, strings.TrimSpace(string(commit))))
+		errs = append(errs, b.runPackage(ctx, pkg, tests, commit))
 	}
 	return errors.Join(errs...)
+}
+
+// byPackage returns the tests of all promises by their package.
+func (b *book) byPackage() map[string][]string {
+	tests := map[string][]string{}
+	for _, area := range b.areas {
+		for _, p := range area.Promises {
+			for _, test := range p.Tests {
+				tests[b.packages[test]] = append(tests[b.packages[test]], test)
+			}
+		}
+	}
+	return tests
 }
 
 func (b *book) runPackage(ctx context.Context, pkg string, tests []string, commit string) error {
@@ -60,7 +62,7 @@ func (b *book) runPackage(ctx context.Context, pkg string, tests []string, commi
 		if json.Unmarshal([]byte(line), &event) != nil || !slices.Contains(tests, event.Test) || outcomes[event.Action] == "" {
 			continue
 		}
-		r := result{time.Now().UTC().Format(time.DateOnly), commit, math.Round(event.Elapsed*10) / 10, outcomes[event.Action]}
+		r := newResult(time.Now(), commit, event.Elapsed, event.Action)
 		b.results[event.Test] = r
 		fmt.Printf("  %s %s in %.1f s\n", event.Test, r.Outcome, r.Seconds)
 		if r.Outcome == failed {
@@ -71,4 +73,44 @@ func (b *book) runPackage(ctx context.Context, pkg string, tests []string, commi
 		errs = append(errs, fmt.Errorf("running the tests of %s: %w", pkg, runErr))
 	}
 	return errors.Join(errs...)
+}
+
+// describe returns the commit of the working tree.
+func describe(ctx context.Context) (string, error) {
+	commit, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output()
+	if err != nil {
+		return "", fmt.Errorf("reading the commit: %w", err)
+	}
+	return strings.TrimSpace(string(commit)), nil
+}
+
+func newResult(at time.Time, commit string, seconds float64, action string) result {
+	return result{at.UTC().Format(time.DateOnly), commit, math.Round(seconds*10) / 10, outcomes[action]}
+}
+
+// take stores the results of a run of all tests at this commit. A test of a promise without a
+// result there keeps its last one.
+func (b *book) take(path, commit string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var all []struct {
+		Package, Test, Outcome string
+		Seconds                float64
+	}
+	if err := json.Unmarshal(text, &all); err != nil {
+		return fmt.Errorf("reading %s: %w", path, err)
+	}
+	shows := b.byPackage()
+	for _, one := range all {
+		if slices.Contains(shows["./"+one.Package], one.Test) {
+			b.results[one.Test] = newResult(info.ModTime(), commit, one.Seconds, one.Outcome)
+		}
+	}
+	return nil
 }

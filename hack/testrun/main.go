@@ -26,6 +26,7 @@ func main() {
 	flag.BoolVar(&o.changed, "changed", false, "run only packages that differ from the base, and only changed tests with control planes")
 	flag.StringVar(&o.base, "base", "", "revision to compare with; default: where the branch left origin/main, or the commit before")
 	flag.IntVar(&o.parallel, "p", runtime.NumCPU()+1, "packages with control planes that run side by side")
+	flag.StringVar(&o.results, "results", "", "file for the result of each test; none if empty")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -42,6 +43,24 @@ const (
 	usageVariable   = "MUSTER_TEST_USAGE"
 	waitedAttribute = "waited"
 )
+
+// write writes the result of each test to a file, as JSON.
+func (r *runner) write(path string) error {
+	type ended struct {
+		Package, Test, Outcome string
+		Seconds                float64
+	}
+	all := []ended{}
+	for _, one := range r.results {
+		pkg, test, _ := strings.Cut(one.name, " ")
+		all = append(all, ended{pkg, test, one.outcome, one.seconds})
+	}
+	encoded, err := json.MarshalIndent(all, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(encoded, '\n'), 0o644)
+}
 
 // addUsage adds the processor time of each part from a file of package testkube. A job without
 // control planes has no such file.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,6 +15,8 @@ type options struct {
 	changed  bool
 	base     string
 	parallel int
+	// results is the file for the result of each test; none if empty.
+	results string
 	// noDetector is set if this machine has no C compiler for the race detector.
 	noDetector bool
 }
@@ -49,5 +52,8 @@ func run(ctx context.Context, o options) (failed bool, err error) {
 	r.runAll(ctx, p.first, 1)
 	r.runAll(ctx, p.planes, o.parallel)
 	r.report(os.Stdout, childrenUsage(), time.Since(began))
-	return r.failed(), ctx.Err()
+	if o.results != "" {
+		err = r.write(o.results)
+	}
+	return r.failed(), errors.Join(err, ctx.Err())
 }
