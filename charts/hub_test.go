@@ -490,7 +490,7 @@ func TestFlowControlIsForServersThatHaveItAndCanBeSwitchedOff(t *testing.T) {
 		}
 		return count
 	}
-	if diff := cmp.Diff(map[string]int{"FlowSchema": 3, "PriorityLevelConfiguration": 3}, kinds()); diff != "" {
+	if diff := cmp.Diff(map[string]int{"FlowSchema": 4, "PriorityLevelConfiguration": 3}, kinds()); diff != "" {
 		t.Errorf("by default (-want +got):\n%s", diff)
 	}
 	if off := kinds("flowControl.enabled=false"); len(off) > 0 {

@@ -99,15 +99,15 @@ func (b *book) take(path, commit string) error {
 	if err != nil {
 		return err
 	}
-	var all []struct {
+	var tested []struct {
 		Package, Test, Outcome string
 		Seconds                float64
 	}
-	if err := json.Unmarshal(text, &all); err != nil {
+	if err := json.Unmarshal(text, &tested); err != nil {
 		return fmt.Errorf("reading %s: %w", path, err)
 	}
 	shows := b.byPackage()
-	for _, one := range all {
+	for _, one := range tested {
 		if slices.Contains(shows["./"+one.Package], one.Test) {
 			b.results[one.Test] = newResult(info.ModTime(), commit, one.Seconds, one.Outcome)
 		}

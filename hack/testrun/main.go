@@ -29,13 +29,12 @@ func main() {
 	flag.StringVar(&o.results, "results", "", "file for the result of each test; none if empty")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	failed, err := run(ctx, o)
+	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
 	}
 	if failed || err != nil {
-		stop()
 		os.Exit(1)
 	}
 }

@@ -21,7 +21,7 @@ var logKeys = []string{
 	"manager", "member", "memberNamespace", "members", "message", "missing", "name", "namespace", "object", "objects",
 	"open", "opened", "page", "path", "pid", "placement", "policy", "reason", "release", "removed", "request",
 	"resource", "resourceIndex", "resources", "retry", "retryAfter", "run", "scheduled", "secret", "sequence", "state",
-	"status", "taints", "to", "token", "uid", "user", "version", "work", "works", "workspace", "written",
+	"status", "taints", "to", "token", "uid", "user", "version", "waiting", "work", "works", "workspace", "written",
 }
 
 // loggerFunctions are the functions and methods that return a logger.

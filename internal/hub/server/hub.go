@@ -55,6 +55,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/runtime/identity"
 	"github.com/muster-fleet/muster/internal/hub/runtime/metrics"
 	"github.com/muster-fleet/muster/internal/hub/runtime/notify"
+	"github.com/muster-fleet/muster/internal/hub/runtime/pacing"
 	"github.com/muster-fleet/muster/internal/hub/runtime/servedkinds"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 	"github.com/muster-fleet/muster/internal/hub/runtime/unsupported"
@@ -121,6 +122,8 @@ func work(ctx context.Context, restConfig *rest.Config, options Options, server 
 	if err != nil {
 		return err
 	}
+	pacer := pacing.New(logr.FromContextOrDiscard(ctx).WithName("pacing"))
+	managerOptions.NewClient = pacer.NewClient
 	mgr, err := ctrl.NewManager(restConfig, managerOptions)
 	if err != nil {
 		return fmt.Errorf("connecting to the hub cluster at %s: %w", restConfig.Host, err)
@@ -132,6 +135,9 @@ func work(ctx context.Context, restConfig *rest.Config, options Options, server 
 		return err
 	}
 	if err := keeper.Create(ctx); err != nil {
+		return err
+	}
+	if err := errors.Join(pacer.Watch(ctx, mgr.GetCache()), mgr.Add(serve(pacer))); err != nil {
 		return err
 	}
 	err = setUp(ctx, mgr, options, server, kinds, keeper)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -119,9 +120,12 @@ func TestAFloodOfRequestsToRegisterStopsNoBeat(t *testing.T) {
 	hub := rest.CopyConfig(f.cluster.Config)
 	hub.Impersonate.UserName = "system:serviceaccount:" + naming.SystemNamespace + ":fleet-controller"
 	asHub, ofHub := f.countedBy(hub)
+	asLeader, ofLeader := f.countedBy(hub)
 
 	requests := f.flood("new-token", "another")
 	f.check(asHub.List(context.Background(), &fleet.ClusterRegistrationList{}, client.InNamespace(f.workspace), client.Limit(1)))
+	lease := client.ObjectKey{Namespace: naming.SystemNamespace, Name: naming.HubLease}
+	f.check(asLeader.Get(context.Background(), lease, &coordinationv1.Lease{}))
 	end()
 	beatsLevel, requestsLevel := f.level("muster-beats"), f.level("muster-registrations")
 	for agent, count := range beats {
@@ -140,6 +144,9 @@ func TestAFloodOfRequestsToRegisterStopsNoBeat(t *testing.T) {
 	}
 	if len(ofHub.all) != 1 || ofHub.all[f.level("muster-hub")] == 0 {
 		t.Errorf("what the hub asked was answered at %v", ofHub.all)
+	}
+	if len(ofLeader.all) != 1 || ofLeader.all[f.level("leader-election")] == 0 {
+		t.Errorf("the Lease of the leader was answered at %v", ofLeader.all)
 	}
 	for _, m := range members.members {
 		if why := alarms.of(m.name); why != "" {

@@ -1,0 +1,229 @@
+package pacing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+)
+
+// fleetOf is an API server with members. A request takes longer the more members are at work. A
+// member is at work from the write until its report.
+type fleetOf struct {
+	client.Client
+	pacer *Pacer
+	// request is the time of a request while one member is at work; reports is the time of a member
+	// until its report, 0 for none.
+	request, reports time.Duration
+	refuses          error
+
+	mu                 sync.Mutex
+	atWork, top, total int
+}
+
+func (s *fleetOf) handle(o client.Object) error {
+	s.mu.Lock()
+	s.atWork++
+	s.top, s.total = max(s.top, s.atWork), s.total+1
+	takes := s.request * time.Duration(s.atWork)
+	s.mu.Unlock()
+	time.Sleep(takes)
+	ended := func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.atWork--
+	}
+	if s.refuses != nil || s.reports == 0 {
+		ended()
+		return s.refuses
+	}
+	go func() {
+		time.Sleep(s.reports)
+		ended()
+		k, _ := keyOf(o)
+		s.pacer.reported(k)
+	}()
+	return nil
+}
+
+func (s *fleetOf) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
+	return s.handle(o)
+}
+
+func (s *fleetOf) Update(_ context.Context, o client.Object, _ ...client.UpdateOption) error {
+	return s.handle(o)
+}
+
+func (s *fleetOf) Delete(_ context.Context, o client.Object, _ ...client.DeleteOption) error {
+	return s.handle(o)
+}
+
+func (s *fleetOf) Patch(_ context.Context, o client.Object, _ client.Patch, _ ...client.PatchOption) error {
+	return s.handle(o)
+}
+
+// newPaced returns a client of a fleet, and the lines of its log.
+func newPaced(s *fleetOf) (*paced, func() []string) {
+	var mu sync.Mutex
+	var lines []string
+	s.pacer = New(funcr.New(func(_, line string) {
+		mu.Lock()
+		defer mu.Unlock()
+		lines = append(lines, line)
+	}, funcr.Options{}))
+	return &paced{s, s.pacer}, func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(lines)
+	}
+}
+
+// deliver writes deliveries, all at once, and returns the time until the last write.
+func deliver(t *testing.T, c client.Client, number int) time.Duration {
+	t.Helper()
+	began := time.Now()
+	var writing sync.WaitGroup
+	for i := range number {
+		writing.Go(func() {
+			d, w := &fleet.BundleDeployment{}, &placement.Work{}
+			d.Name, w.Name = fmt.Sprint(i), fmt.Sprint(i)
+			var err error
+			switch i % 4 {
+			case 0:
+				err = c.Create(t.Context(), d)
+			case 1:
+				err = c.Update(t.Context(), w)
+			case 2:
+				err = c.Patch(t.Context(), d, nil)
+			default:
+				err = c.Delete(t.Context(), w)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	writing.Wait()
+	return time.Since(began)
+}
+
+func TestAQuickFleetIsDeliveredToAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fleetOf{request: 20 * time.Microsecond, reports: time.Second}
+		c, log := newPaced(s)
+		if took := deliver(t, c, initial); took > 10*time.Millisecond {
+			t.Errorf("%d deliveries took %s", initial, took)
+		}
+		if took := deliver(t, c, 5000); took > 8*time.Second || s.top != most || s.total != initial+5000 || len(log()) != 0 {
+			t.Errorf("%d deliveries took %s, %d at once, and the log is %v", s.total, took, s.top, log())
+		}
+		time.Sleep(patience)
+	})
+}
+
+func TestASlowFleetGetsFewerDeliveriesAtOnceAndAllInTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fleetOf{request: 50 * time.Millisecond, reports: time.Second} // twenty at work make a write slow
+		c, log := newPaced(s)
+		deliver(t, c, 500)
+		s.top = 0
+		deliver(t, c, 500)
+		if s.top > 24 || s.total != 1000 || len(log()) != 1 {
+			t.Errorf("%d of %d members were at work at once, and the log is %v", s.top, s.total, log())
+		}
+		time.Sleep(2 * patience)
+		s.request = 20 * time.Microsecond
+		if took := deliver(t, c, initial); took > 10*time.Millisecond || len(log()) != 2 {
+			t.Errorf("%d deliveries to the quick server took %s, and the log is %v", initial, took, log())
+		}
+		time.Sleep(patience)
+	})
+}
+
+func TestAMemberWithoutAReportHoldsOthersForAMomentOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newPaced(&fleetOf{request: time.Microsecond})
+		if took := deliver(t, c, initial+1); took < patience || took > patience+time.Second {
+			t.Errorf("a delivery more than the window took %s", took)
+		}
+		time.Sleep(2 * patience)
+		if c.pacer.underWay != 0 || len(c.pacer.unreported) != 0 {
+			t.Errorf("%d deliveries are under way, %d without a report", c.pacer.underWay, len(c.pacer.unreported))
+		}
+	})
+}
+
+func TestADeliveryThatFailsMakesRoomAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newPaced(&fleetOf{refuses: errors.New("refused")})
+		for range 2 * initial {
+			if err := c.Create(t.Context(), &placement.Work{}); err == nil {
+				t.Fatal("no error")
+			}
+		}
+		if c.pacer.underWay != 0 || len(c.pacer.unreported) != 0 {
+			t.Errorf("%d deliveries are under way, %d without a report", c.pacer.underWay, len(c.pacer.unreported))
+		}
+	})
+}
+
+func TestTheSlowWritesOfOneMomentShrinkTheWindowOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newPaced(&fleetOf{request: time.Second, reports: time.Second})
+		deliver(t, c, initial)
+		if c.pacer.window != initial/2 {
+			t.Errorf("the window is %v", c.pacer.window)
+		}
+		time.Sleep(patience)
+	})
+}
+
+func TestADeliveryWithoutItsCallerTakesNoTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fleetOf{request: time.Second, reports: time.Second}
+		c, _ := newPaced(s)
+		c.pacer.window = 1
+		go func() { _ = c.Create(context.Background(), &placement.Work{}) }()
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- c.Create(ctx, &placement.Work{}) }()
+		synctest.Wait()
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) || s.total != 1 || len(c.pacer.waiting) != 0 {
+			t.Errorf("%v, after %d writes", err, s.total)
+		}
+		deliver(t, c, 1)
+		time.Sleep(2 * patience)
+		if s.total != 2 || c.pacer.underWay != 0 {
+			t.Errorf("%d writes ended, and %d are under way", s.total, c.pacer.underWay)
+		}
+	})
+}
+
+func TestOtherObjectsDoNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newPaced(&fleetOf{request: time.Second})
+		c.pacer.window = 0
+		for _, write := range []func() error{
+			func() error { return c.Create(t.Context(), &fleet.Cluster{}) },
+			func() error { return c.Update(t.Context(), &corev1.Secret{}) },
+			func() error { return c.Delete(t.Context(), &fleet.Bundle{}) },
+		} {
+			if err := write(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
