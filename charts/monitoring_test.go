@@ -21,6 +21,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/runtime/identity"
 	hubmetrics "github.com/muster-fleet/muster/internal/hub/runtime/metrics"
 	"github.com/muster-fleet/muster/internal/hub/runtime/notify"
+	"github.com/muster-fleet/muster/internal/hub/runtime/pacing"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 )
 
@@ -133,7 +134,7 @@ func served() map[string][]string {
 	described := make(chan *prometheus.Desc, 4096)
 	for _, collector := range []prometheus.Collector{
 		metrics.Registry.(*prometheus.Registry), liveness.New(nil, nil, logr.Discard()), placement.New(placement.Deps{}),
-		hubmetrics.Census{}, identity.Metrics{}, settings.Metrics{},
+		hubmetrics.Census{}, identity.Metrics{}, settings.Metrics{}, pacing.New(logr.Discard()),
 		muster.Metrics(), notify.New(notify.Deps{Config: settings.New(nil, nil, "")}),
 	} {
 		collector.Describe(described)

@@ -95,7 +95,7 @@ func TestAContainerThatIsStartedAgainLeadsAtOnceAndAnotherPodOnlyAfterTheLease(t
 		text, err := io.ReadAll(response.Body)
 		for _, want := range []string{`muster_hub_members{state="Lost"} `, `muster_hub_requests{state="Pending"} `,
 			`muster_hub_bundles{state="ErrApplied"} `, "muster_hub_placements{",
-			`muster_hub_removals_held{kind="Bundle"} `, `muster_hub_sources_failing{kind="GitRepo"} `} {
+			"muster_hub_delivery_window 128", `muster_hub_removals_held{kind="Bundle"} `, `muster_hub_sources_failing{kind="GitRepo"} `} {
 			if err == nil && !strings.Contains(string(text), want) {
 				err = fmt.Errorf("there is no %s", want)
 			}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -160,6 +162,40 @@ func TestAMemberWithoutAReportHoldsOthersForAMomentOnly(t *testing.T) {
 		time.Sleep(2 * patience)
 		if c.pacer.underWay != 0 || len(c.pacer.unreported) != 0 {
 			t.Errorf("%d deliveries are under way, %d without a report", c.pacer.underWay, len(c.pacer.unreported))
+		}
+	})
+}
+
+func TestAReportEndsADeliveryAndAChangeOfTheHubDoesNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newPaced(&fleetOf{})
+		cached := &informertest.FakeInformers{Scheme: runtime.NewScheme()}
+		for _, add := range []func(*runtime.Scheme) error{fleet.AddToScheme, placement.AddToScheme} {
+			if err := add(cached.Scheme); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := c.pacer.Watch(t.Context(), cached); err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range []client.Object{&fleet.BundleDeployment{}, &placement.Work{}} {
+			informer, err := cached.FakeInformerFor(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Create(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+			changed := o.DeepCopyObject().(client.Object)
+			changed.SetGeneration(2)
+			informer.Update(o, changed)
+			if c.pacer.underWay != 1 {
+				t.Errorf("%T: %d deliveries are under way after the write of the hub", o, c.pacer.underWay)
+			}
+			informer.Update(changed, changed)
+			if c.pacer.underWay != 0 {
+				t.Errorf("%T: %d deliveries are under way after the report", o, c.pacer.underWay)
+			}
 		}
 	})
 }
