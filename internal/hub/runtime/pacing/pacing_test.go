@@ -75,6 +75,20 @@ func (s *fleetOf) Patch(_ context.Context, o client.Object, _ client.Patch, _ ..
 	return s.handle(o)
 }
 
+// counts returns the most members at work at once, and all deliveries.
+func (s *fleetOf) counts() (top, total int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.top, s.total
+}
+
+// counts returns the deliveries under way, those without a report, and those that wait.
+func (p *Pacer) counts() (underWay, unreported, waiting int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.underWay, len(p.unreported), len(p.waiting)
+}
+
 // newPaced returns a client of a fleet, and the lines of its log.
 func newPaced(s *fleetOf) (*paced, func() []string) {
 	var mu sync.Mutex
@@ -127,8 +141,9 @@ func TestAQuickFleetIsDeliveredToAtOnce(t *testing.T) {
 		if took := deliver(t, c, initial); took > 10*time.Millisecond {
 			t.Errorf("%d deliveries took %s", initial, took)
 		}
-		if took := deliver(t, c, 5000); took > 8*time.Second || s.top != most || s.total != initial+5000 || len(log()) != 0 {
-			t.Errorf("%d deliveries took %s, %d at once, and the log is %v", s.total, took, s.top, log())
+		took := deliver(t, c, 5000)
+		if top, total := s.counts(); took > 8*time.Second || top != most || total != initial+5000 || len(log()) != 0 {
+			t.Errorf("%d deliveries took %s, %d at once, and the log is %v", total, took, top, log())
 		}
 		time.Sleep(patience)
 	})
@@ -139,12 +154,15 @@ func TestASlowFleetGetsFewerDeliveriesAtOnceAndAllInTheEnd(t *testing.T) {
 		s := &fleetOf{request: 50 * time.Millisecond, reports: time.Second} // twenty at work make a write slow
 		c, log := newPaced(s)
 		deliver(t, c, 500)
+		s.mu.Lock()
 		s.top = 0
+		s.mu.Unlock()
 		deliver(t, c, 500)
-		if s.top > 24 || s.total != 1000 || len(log()) != 1 {
-			t.Errorf("%d of %d members were at work at once, and the log is %v", s.top, s.total, log())
+		if top, total := s.counts(); top > 24 || total != 1000 || len(log()) != 1 {
+			t.Errorf("%d of %d members were at work at once, and the log is %v", top, total, log())
 		}
 		time.Sleep(2 * patience)
+		synctest.Wait()
 		s.request = 20 * time.Microsecond
 		if took := deliver(t, c, initial); took > 10*time.Millisecond || len(log()) != 2 {
 			t.Errorf("%d deliveries to the quick server took %s, and the log is %v", initial, took, log())
@@ -160,8 +178,8 @@ func TestAMemberWithoutAReportHoldsOthersForAMomentOnly(t *testing.T) {
 			t.Errorf("a delivery more than the window took %s", took)
 		}
 		time.Sleep(2 * patience)
-		if c.pacer.underWay != 0 || len(c.pacer.unreported) != 0 {
-			t.Errorf("%d deliveries are under way, %d without a report", c.pacer.underWay, len(c.pacer.unreported))
+		if underWay, unreported, _ := c.pacer.counts(); underWay != 0 || unreported != 0 {
+			t.Errorf("%d deliveries are under way, %d without a report", underWay, unreported)
 		}
 	})
 }
@@ -189,12 +207,12 @@ func TestAReportEndsADeliveryAndAChangeOfTheHubDoesNot(t *testing.T) {
 			changed := o.DeepCopyObject().(client.Object)
 			changed.SetGeneration(2)
 			informer.Update(o, changed)
-			if c.pacer.underWay != 1 {
-				t.Errorf("%T: %d deliveries are under way after the write of the hub", o, c.pacer.underWay)
+			if underWay, _, _ := c.pacer.counts(); underWay != 1 {
+				t.Errorf("%T: %d deliveries are under way after the write of the hub", o, underWay)
 			}
 			informer.Update(changed, changed)
-			if c.pacer.underWay != 0 {
-				t.Errorf("%T: %d deliveries are under way after the report", o, c.pacer.underWay)
+			if underWay, _, _ := c.pacer.counts(); underWay != 0 {
+				t.Errorf("%T: %d deliveries are under way after the report", o, underWay)
 			}
 		}
 	})
@@ -208,8 +226,8 @@ func TestADeliveryThatFailsMakesRoomAtOnce(t *testing.T) {
 				t.Fatal("no error")
 			}
 		}
-		if c.pacer.underWay != 0 || len(c.pacer.unreported) != 0 {
-			t.Errorf("%d deliveries are under way, %d without a report", c.pacer.underWay, len(c.pacer.unreported))
+		if underWay, unreported, _ := c.pacer.counts(); underWay != 0 || unreported != 0 {
+			t.Errorf("%d deliveries are under way, %d without a report", underWay, unreported)
 		}
 	})
 }
@@ -237,13 +255,16 @@ func TestADeliveryWithoutItsCallerTakesNoTurn(t *testing.T) {
 		go func() { ended <- c.Create(ctx, &placement.Work{}) }()
 		synctest.Wait()
 		cancel()
-		if err := <-ended; !errors.Is(err, context.Canceled) || s.total != 1 || len(c.pacer.waiting) != 0 {
-			t.Errorf("%v, after %d writes", err, s.total)
+		err := <-ended
+		_, total := s.counts()
+		if _, _, waiting := c.pacer.counts(); !errors.Is(err, context.Canceled) || total != 1 || waiting != 0 {
+			t.Errorf("%v, after %d writes", err, total)
 		}
 		deliver(t, c, 1)
 		time.Sleep(2 * patience)
-		if s.total != 2 || c.pacer.underWay != 0 {
-			t.Errorf("%d writes ended, and %d are under way", s.total, c.pacer.underWay)
+		_, total = s.counts()
+		if underWay, _, _ := c.pacer.counts(); total != 2 || underWay != 0 {
+			t.Errorf("%d writes ended, and %d are under way", total, underWay)
 		}
 	})
 }
