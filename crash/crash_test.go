@@ -24,6 +24,7 @@ var (
 	program  = flag.String("program", "", "only the calls of this program: hub, gitops, agent or deployer")
 	onlyThis = flag.String("fault", "", "only this fault: "+strings.Join(faults, ", "))
 	points   = flag.Int("points", 4, "how many points with faults of each scenario are in a sample")
+	two      = flag.Bool("two", false, "two faults in each run of a sample, the second one at a later call")
 	where    = flag.String("point", "", "only this point, as a failed test names it, such as 'hub PATCH clusters/status 2'")
 )
 
@@ -53,7 +54,7 @@ func TestPoints(t *testing.T) {
 		if *only == "" {
 			*only, *onlyThis, *points = proven[*seed%uint64(len(proven))], "kill", 3
 		}
-		t.Logf("a sample, as of go test ./crash -args -scenario %s -fault %q -points %d -seed %d", *only, *onlyThis, *points, *seed)
+		t.Logf("a sample, as of go test ./crash -args -scenario %s -fault %q -points %d -seed %d -two=%t", *only, *onlyThis, *points, *seed, *two)
 	}
 	random := rand.New(rand.NewPCG(*seed, 0))
 	chosen := slices.DeleteFunc(slices.Clone(scenarios), func(s scenario) bool {
@@ -70,11 +71,35 @@ func TestPoints(t *testing.T) {
 	}
 }
 
-// trial is a fault at a point.
-type trial struct {
+// disturbance is a fault at a point.
+type disturbance struct {
 	point
 	fault string
 }
+
+func (d disturbance) String() string { return d.fault + " at " + d.point.String() }
+
+// trial is a fault, or two in a row.
+type trial []disturbance
+
+func (t trial) String() string {
+	var texts []string
+	for _, d := range t {
+		texts = append(texts, d.String())
+	}
+	return strings.Join(texts, ", then ")
+}
+
+// kind is the name of a trial's row in the results.
+func (t trial) kind() string {
+	if len(t) > 1 {
+		return twoFaults
+	}
+	return t[0].fault
+}
+
+// twoFaults is the name of two faults in a row.
+const twoFaults = "two"
 
 // disturb runs a scenario once undisturbed and then with each trial.
 func (r *rig) disturb(t *testing.T, s scenario, random *rand.Rand) {
@@ -87,18 +112,19 @@ func (r *rig) disturb(t *testing.T, s scenario, random *rand.Rand) {
 	}
 	results := map[string]*result{}
 	for _, trial := range trials(made, random) {
-		if results[trial.fault] == nil {
-			results[trial.fault] = &result{}
+		of := trial.kind()
+		if results[of] == nil {
+			results[of] = &result{}
 		}
 		begun := time.Now()
-		passed := t.Run(trial.fault+" at "+trial.point.String(), func(t *testing.T) {
+		passed := t.Run(trial.String(), func(t *testing.T) {
 			if !r.survives(t, s, trial, want) {
-				results[trial.fault].missed++
+				results[of].missed++
 			}
 		})
-		results[trial.fault].add(passed, time.Since(begun))
+		results[of].add(passed, time.Since(begun))
 	}
-	for _, fault := range faults {
+	for _, fault := range append(slices.Clone(faults), twoFaults) {
 		if of := results[fault]; of != nil {
 			t.Logf("| %s | %s | %s |", s.name, fault, of)
 		}
@@ -128,21 +154,42 @@ func (r *result) String() string {
 }
 
 // trials are all points that were asked for with their faults, or some of them.
-func trials(made []point, random *rand.Rand) []trial {
-	var every []trial
+func trials(made []point, random *rand.Rand) (chosen []trial) {
+	var every []disturbance
 	for _, fault := range faults {
 		for _, p := range made {
 			asked := (*program == "" || p.program == *program) && (*where == "" || p.String() == *where) && (*onlyThis == "" || fault == *onlyThis)
 			if asked && applies(fault, p) {
-				every = append(every, trial{p, fault})
+				every = append(every, disturbance{p, fault})
 			}
 		}
 	}
-	if *all || *where != "" {
-		return every
+	if !*all && *where == "" {
+		random.Shuffle(len(every), func(i, j int) { every[i], every[j] = every[j], every[i] })
 	}
-	random.Shuffle(len(every), func(i, j int) { every[i], every[j] = every[j], every[i] })
-	return every[:min(*points, len(every))]
+	if *two {
+		return pairs(every, made)
+	}
+	for _, d := range every {
+		chosen = append(chosen, trial{d})
+	}
+	if !*all && *where == "" {
+		return chosen[:min(*points, len(chosen))]
+	}
+	return chosen
+}
+
+// pairs joins each disturbance with the next one in the list at a later call, up to a number.
+func pairs(every []disturbance, made []point) (chosen []trial) {
+	for i, first := range every {
+		later := slices.IndexFunc(every[i+1:], func(d disturbance) bool {
+			return slices.Index(made, d.point) > slices.Index(made, first.point)
+		})
+		if later >= 0 && len(chosen) < *points {
+			chosen = append(chosen, trial{first, every[i+1+later]})
+		}
+	}
+	return chosen
 }
 
 // undisturbed runs a scenario and returns how it ends, and the calls that were made.
@@ -151,7 +198,7 @@ func (r *rig) undisturbed(t *testing.T, s scenario) (end snapshot, made []point)
 	t.Run("undisturbed", func(t *testing.T) {
 		in := r.begin(t)
 		s.prepare(in)
-		r.wire.listen(in.own, nil, "")
+		r.wire.listen(in.own, nil)
 		defer r.wire.end()
 		s.act(in)
 		end = in.settled()
@@ -197,12 +244,12 @@ func (in *run) settled() snapshot {
 	return last
 }
 
-// survives runs a scenario with a fault and waits until it ends as it should. It reports whether
-// the scenario reached the point.
+// survives runs a scenario with a trial and waits until it ends as it should. It reports whether
+// the scenario reached all points.
 func (r *rig) survives(t *testing.T, s scenario, at trial, want snapshot) (reached bool) {
 	in := r.begin(t)
 	s.prepare(in)
-	r.wire.listen(in.own, &at.point, at.fault)
+	r.wire.listen(in.own, at)
 	defer r.wire.end()
 	s.act(in)
 	pace := time.NewTicker(time.Second) // to read everything costs the API servers more than what is tried
@@ -218,7 +265,7 @@ func (r *rig) survives(t *testing.T, s scenario, at trial, want snapshot) (reach
 	})
 	_, reached = r.wire.end()
 	if !reached {
-		t.Logf("the point was not reached")
+		t.Logf("not all points were reached")
 	}
 	return reached
 }

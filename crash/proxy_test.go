@@ -54,35 +54,34 @@ func applies(fault string, p point) bool {
 }
 
 // wire is what all programs of the rig reach the control planes through. It numbers the calls of
-// one scenario and disturbs one of them.
+// one scenario and disturbs some of them.
 type wire struct {
 	// restart kills a program and starts it again.
 	restart func(program string)
 
-	mu      sync.Mutex
-	own     func(text string) bool
-	counts  map[string]int
-	made    []point
-	at      *point
-	fault   string
-	reached bool
+	mu     sync.Mutex
+	own    func(text string) bool
+	counts map[string]int
+	made   []point
+	// ahead are the disturbances that have not happened yet.
+	ahead   trial
 	watches map[string]map[*http.Request]context.CancelFunc
 }
 
-// listen begins to number the calls that are not about other scenarios, and disturbs one of them
-// if a point is given.
-func (w *wire) listen(own func(text string) bool, at *point, fault string) {
+// listen begins to number the calls that are not about other scenarios, and disturbs those of a
+// trial.
+func (w *wire) listen(own func(text string) bool, at trial) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.own, w.counts, w.made, w.at, w.fault, w.reached = own, map[string]int{}, nil, at, fault, false
+	w.own, w.counts, w.made, w.ahead = own, map[string]int{}, nil, slices.Clone(at)
 }
 
-// end ends that, and returns the calls that were made and whether one of them was disturbed.
+// end ends that, and returns the calls that were made and whether all of the trial were disturbed.
 func (w *wire) end() (made []point, reached bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.own = nil
-	return w.made, w.reached
+	return w.made, len(w.ahead) == 0
 }
 
 // number gives a call its name, and returns the fault that is to happen to it, if any.
@@ -95,11 +94,13 @@ func (w *wire) number(program, call, text string) string {
 	w.counts[program+" "+call]++
 	p := point{program, call, w.counts[program+" "+call]}
 	w.made = append(w.made, p)
-	if w.at == nil || *w.at != p {
+	i := slices.IndexFunc(w.ahead, func(d disturbance) bool { return d.point == p })
+	if i < 0 {
 		return ""
 	}
-	w.reached = true
-	return w.fault
+	fault := w.ahead[i].fault
+	w.ahead = slices.Delete(w.ahead, i, i+1)
+	return fault
 }
 
 // watching remembers how to cut a watch until it has ended.

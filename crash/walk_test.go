@@ -148,3 +148,38 @@ func TestARandomTextIsOneWordWhateverItIsMadeOf(t *testing.T) {
 		}
 	}
 }
+
+func TestTheSecondOfTwoFaultsIsAtALaterCall(t *testing.T) {
+	a, b, c := point{hub, "POST x", 1}, point{hub, "POST x", 2}, point{agent, "GET y", 1}
+	got := pairs([]disturbance{{c, "kill"}, {a, "409"}, {b, "kill"}, {b, "500"}, {c, "cut"}}, []point{a, b, c})
+	want := []string{"409 at hub POST x 1, then kill at hub POST x 2", "kill at hub POST x 2, then cut at agent GET y 1",
+		"500 at hub POST x 2, then cut at agent GET y 1"}
+	var texts []string
+	for _, one := range got {
+		texts = append(texts, one.String())
+	}
+	if diff := cmp.Diff(want, texts); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestEachCallOfATrialIsDisturbedOnce(t *testing.T) {
+	w := &wire{}
+	w.listen(func(string) bool { return true }, trial{{point{hub, "POST x", 2}, "409"}, {point{hub, "GET y", 1}, "kill"}})
+	var faults []string
+	for _, call := range []string{"POST x", "GET y", "POST x", "POST x"} {
+		faults = append(faults, w.number(hub, call, ""))
+	}
+	if diff := cmp.Diff([]string{"", "kill", "409", ""}, faults); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if made, reached := w.end(); len(made) != 4 || !reached {
+		t.Errorf("%d calls were made, all reached: %t", len(made), reached)
+	}
+	if w.listen(func(string) bool { return true }, trial{{point{hub, "POST x", 2}, "409"}}); w.number(hub, "POST x", "") != "" {
+		t.Error("another call is disturbed")
+	}
+	if _, reached := w.end(); reached {
+		t.Error("a call that was not made counts as reached")
+	}
+}

@@ -25,6 +25,7 @@ import (
 // hub is a process of the hub with the rights of its chart.
 type hub struct {
 	*testkube.Program
+	pod     string
 	metrics string
 	probe   string
 
@@ -48,11 +49,18 @@ func kubeconfig(t testing.TB, cluster testkube.Cluster) string {
 }
 
 func startHub(t testing.TB, kubeconfig, pod string, flags []string) *hub {
-	h := &hub{metrics: freePort(t), probe: freePort(t)}
+	h := &hub{pod: pod, metrics: freePort(t), probe: freePort(t)}
+	h.run(t, kubeconfig, flags)
+	return h
+}
+
+// run starts the hub on the cluster of a kubeconfig.
+func (h *hub) run(t testing.TB, kubeconfig string, flags []string) {
 	arguments := append([]string{"--kubeconfig", kubeconfig, "--namespace", naming.SystemNamespace,
 		"--metrics-bind-address", h.metrics, "--health-probe-bind-address", h.probe}, flags...)
-	h.Program = testkube.RunWith(t, "muster-hub", []string{"POD_NAME=" + pod, "POD_UID=" + pod}, arguments...)
-	return h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.Program, h.done = testkube.RunWith(t, "muster-hub", []string{"POD_NAME=" + h.pod, "POD_UID=" + h.pod}, arguments...), false
 }
 
 // supervise restarts a hub that ended by itself, with a growing pause, as a kubelet does.

@@ -34,14 +34,17 @@ type options struct {
 // The kinds of agents, and the phases in their order. The first phase always runs.
 var (
 	agentKinds = []string{"native", "rancher", "kubefleet"}
-	allPhases  = []string{"join", "idle", "silence", returning, noise, outage, "bundle", "agents", "placement", "restart", "leave", "churn"}
+	allPhases  = []string{
+		"join", "idle", "silence", returning, noise, outage, "bundle", "agents", "placement", "restart", "leave", "churn", lost,
+	}
 )
 
-// returning takes more than ten minutes. Like the phases of a bad network, it runs only on request.
+// returning takes more than ten minutes. Like the phases of a bad network and of a lost hub, it
+// runs only on request.
 const returning = "return"
 
 // onRequest are the phases that run only if they are named.
-var onRequest = []string{returning, noise, outage}
+var onRequest = []string{returning, noise, outage, lost}
 
 // disturbs reports whether a phase needs connections that can be disturbed.
 func (o options) disturbs() bool {

@@ -65,7 +65,7 @@ func simulate(t testing.TB, o options, size int) *result {
 	r.join(size)
 	phases := map[string]func(){
 		"idle": r.idle, "silence": r.silence, "return": r.comeBack, noise: r.noise, outage: r.outage, "bundle": r.bundle,
-		"agents": r.agents, "placement": r.placement, "restart": r.restart, "leave": r.leave, "churn": r.churn,
+		"agents": r.agents, "placement": r.placement, "restart": r.restart, "leave": r.leave, "churn": r.churn, lost: r.lose,
 	}
 	for _, name := range allPhases[1:] {
 		if slices.Contains(o.phases, name) {
@@ -100,12 +100,9 @@ func (r *run) setUp(name string) {
 	if r.options.audit {
 		flags = append(flags, "--audit")
 	}
-	r.cluster = testkube.Start(r.t, name, flags...)
-	r.cluster.InstallHub(r.t)
-	r.Client = r.cluster.Client(r.t)
-	clientset, err := kubernetes.NewForConfig(r.cluster.Config)
-	r.check(err)
-	r.admin = clientset.Discovery().RESTClient()
+	cluster := testkube.Start(r.t, name, flags...)
+	cluster.InstallHub(r.t)
+	r.use(cluster)
 	workspace := &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "clusters-", Labels: map[string]string{"muster/placement": "true"}},
 	}
@@ -117,6 +114,7 @@ func (r *run) setUp(name string) {
 		r.hubs = append(r.hubs, h)
 		go r.supervise(h)
 	}
+	var err error
 	r.values, err = rig.Token(r.ctx, r.Client, r.workspace, "fleet")
 	r.check(err)
 	r.bootstrap, err = r.as(r.values["token"])
@@ -124,6 +122,13 @@ func (r *run) setUp(name string) {
 	r.eventually("there is a namespace for identities", func() bool {
 		return r.Get(r.ctx, client.ObjectKey{Name: naming.MemberSystemNamespace}, &corev1.Namespace{}) == nil
 	})
+}
+
+// use makes a cluster the one of the hub.
+func (r *run) use(cluster testkube.Cluster) {
+	clientset, err := kubernetes.NewForConfig(cluster.Config)
+	r.check(err)
+	r.cluster, r.Client, r.admin = cluster, cluster.Client(r.t), clientset.Discovery().RESTClient()
 }
 
 func (r *run) check(err error) {

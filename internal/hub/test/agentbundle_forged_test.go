@@ -55,12 +55,7 @@ func TestABundleLabelledAsTheAgentsIsNotDeployedAsThat(t *testing.T) {
 		t.Errorf("his own was delivered: %v", err)
 	}
 
-	var deployments fleet.BundleDeploymentList
-	watching, err := client.NewWithWatch(f.cluster.Config, client.Options{Scheme: f.Scheme(), Mapper: f.RESTMapper()})
-	f.check(err)
-	events, err := watching.Watch(context.Background(), &deployments, client.InNamespace(sent.Namespace))
-	f.check(err)
-	defer events.Stop()
+	events := f.follow(&fleet.BundleDeploymentList{}, client.InNamespace(sent.Namespace))
 	foreign, err := delivery.Pack([]fleet.BundleResource{{Name: "secret.yaml", Content: "kind: somebody else's"}})
 	f.check(err)
 	f.check(f.Create(context.Background(), foreign))
@@ -87,11 +82,13 @@ func TestABundleLabelledAsTheAgentsIsNotDeployedAsThat(t *testing.T) {
 	}
 	f.untilBundle(m.bundleName(), "Processed", corev1.ConditionTrue, "")
 	f.check(f.Create(context.Background(), &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: sent.Namespace, Name: "last"}}))
-	for event := range events.ResultChan() {
-		d := event.Object.(*fleet.BundleDeployment)
-		if d.Name == "last" {
-			break
+	for seen := ""; seen != "last"; {
+		event := <-events
+		d, ok := event.Object.(*fleet.BundleDeployment)
+		if !ok {
+			t.Fatalf("the watch ended: %+v", event)
 		}
+		seen = d.Name
 		if d.Name == sent.Name && (d.Spec.DeploymentID != sent.Spec.DeploymentID || d.Labels[fleet.LabelAgent] != sent.Labels[fleet.LabelAgent] ||
 			strings.Contains(string(event.Type), "DELETED")) {
 			t.Errorf("the agent was sent something else: %s, %s %v", event.Type, d.Spec.DeploymentID, d.Labels)

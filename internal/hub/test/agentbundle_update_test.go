@@ -1,7 +1,6 @@
 package hub_test
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -51,8 +50,6 @@ func TestAnAgentThatReplacesItselfStaysReady(t *testing.T) {
 // states that were not ready.
 func (m managed) unready() func() []string {
 	m.t.Helper()
-	watching, err := client.NewWithWatch(m.cluster.Config, client.Options{Scheme: m.Scheme(), Mapper: m.RESTMapper()})
-	m.check(err)
 	var mu sync.Mutex
 	var states []string
 	for _, list := range []client.ObjectList{&fleet.ClusterList{}, &fleet.BundleList{}, &fleet.BundleDeploymentList{}} {
@@ -60,11 +57,9 @@ func (m managed) unready() func() []string {
 		if _, deployments := list.(*fleet.BundleDeploymentList); deployments {
 			namespace = naming.MemberNamespace(m.workspace, m.name)
 		}
-		events, err := watching.Watch(context.Background(), list, client.InNamespace(namespace))
-		m.check(err)
-		m.t.Cleanup(events.Stop)
+		events := m.follow(list, client.InNamespace(namespace))
 		go func() {
-			for event := range events.ResultChan() {
+			for event := range events {
 				mu.Lock()
 				states = append(states, stateUnlessReady(event.Object, m)...)
 				mu.Unlock()

@@ -1,7 +1,6 @@
 package hub_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -66,14 +65,10 @@ func TestDeniedTakeoversAreInTheHistoryOfTheMember(t *testing.T) {
 // historyWrites counts the changes of a Cluster's history from now on.
 func (f fixture) historyWrites(cluster *fleet.Cluster) *atomic.Int32 {
 	f.t.Helper()
-	watching, err := client.NewWithWatch(f.cluster.Config, client.Options{Scheme: f.Scheme(), Mapper: f.RESTMapper()})
-	f.check(err)
-	events, err := watching.Watch(context.Background(), &fleet.ClusterList{}, client.InNamespace(f.workspace))
-	f.check(err)
-	f.t.Cleanup(events.Stop)
+	events := f.follow(&fleet.ClusterList{}, client.InNamespace(f.workspace))
 	writes, known := &atomic.Int32{}, cluster.Status.History
 	go func() {
-		for event := range events.ResultChan() {
+		for event := range events {
 			if seen, ok := event.Object.(*fleet.Cluster); ok && seen.UID == cluster.UID && !equality.Semantic.DeepEqual(known, seen.Status.History) {
 				known = seen.Status.History
 				writes.Add(1)

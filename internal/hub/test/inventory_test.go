@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -112,14 +111,8 @@ func TestTenBeatsCauseNoWriteOfAProfile(t *testing.T) {
 	m := f.register("beats")
 	m.eventually("the agent answers", func() error { return m.answer(metav1.ConditionTrue, "") })
 	before := f.profile(m.name, "True MemberClusterJoined", "True AgentHealthy")
-	watching, err := client.NewWithWatch(f.cluster.Config, client.Options{Scheme: f.Scheme(), Mapper: f.RESTMapper()})
-	f.check(err)
-	changes, err := watching.Watch(context.Background(), &inventory.ClusterProfileList{}, &client.ListOptions{
-		Namespace: inventoryNamespace, FieldSelector: fields.OneTermEqualSelector("metadata.name", m.name),
-		Raw: &metav1.ListOptions{ResourceVersion: before.ResourceVersion},
-	})
-	f.check(err)
-	defer changes.Stop()
+	changes := f.followSince(before.ResourceVersion, f.cluster.Config, &inventory.ClusterProfileList{},
+		client.InNamespace(inventoryNamespace), client.MatchingFields{"metadata.name": m.name})
 	for range 10 {
 		m.eventually("the agent beats", func() error { return m.answer(metav1.ConditionTrue, "") })
 	}
@@ -129,7 +122,7 @@ func TestTenBeatsCauseNoWriteOfAProfile(t *testing.T) {
 		mc.Labels["after"] = "beats"
 		return m.Update(context.Background(), &mc)
 	})
-	for change := range changes.ResultChan() {
+	for change := range changes {
 		profile, ok := change.Object.(*inventory.ClusterProfile)
 		if !ok || change.Type != watch.Modified {
 			t.Fatalf("got %s: %+v", change.Type, change.Object)

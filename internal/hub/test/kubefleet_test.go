@@ -29,7 +29,7 @@ import (
 type kubefleet struct {
 	*registered
 	on      fixture
-	events  watch.Interface
+	events  <-chan watch.Event
 	failing string
 }
 
@@ -42,13 +42,9 @@ func (f fixture) kubefleet(prefix string) *kubefleet {
 	k.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")
 	config := rest.AnonymousClientConfig(f.cluster.Config)
 	config.BearerToken, config.QPS = k.bearer(k.name), -1
-	watching, err := client.NewWithWatch(config, client.Options{Scheme: f.Scheme(), Mapper: f.RESTMapper()})
-	f.check(err)
-	f.eventually("it watches its Works", func() error {
-		k.events, err = watching.Watch(context.Background(), &placement.WorkList{}, client.InNamespace(k.namespaceName()))
-		return err
-	})
-	f.t.Cleanup(k.events.Stop)
+	works, in := &placement.WorkList{}, client.InNamespace(k.namespaceName())
+	f.eventually("it lists its Works", func() error { return k.as(config.BearerToken).List(context.Background(), works, in) })
+	k.events = f.followSince(works.ResourceVersion, config, works, in)
 	f.eventually("it reports", func() error { return k.answer(metav1.ConditionTrue, "") })
 	k.until("Healthy", metav1.ConditionTrue, "MemberClusterHealthy")
 	k.label("env=prod", "test="+f.workspace)
@@ -61,7 +57,10 @@ func (k *kubefleet) receives(what string, is func(*placement.Work) bool) *placem
 	deadline := time.After(5 * time.Minute)
 	for {
 		select {
-		case e := <-k.events.ResultChan():
+		case e, open := <-k.events:
+			if !open {
+				k.t.Fatalf("the watch ended before the agent received a Work that is %s", what)
+			}
 			if work, ok := e.Object.(*placement.Work); ok && e.Type != watch.Deleted && is(work) {
 				return work
 			}

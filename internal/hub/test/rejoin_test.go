@@ -87,16 +87,11 @@ func TestAClusterMovesToAnotherWorkspaceAndBackByATokenOfIt(t *testing.T) {
 // reasons gathers every reason that the Ready condition of a Cluster has from now on.
 func (f fixture) reasons(name string) (all func() []string) {
 	f.t.Helper()
-	watching, err := client.NewWithWatch(f.cluster.Config, client.Options{Scheme: f.Scheme(), Mapper: f.RESTMapper()})
-	f.check(err)
-	seen, err := watching.Watch(context.Background(), &fleet.ClusterList{}, client.InNamespace(f.workspace),
-		client.MatchingFields{"metadata.name": name})
-	f.check(err)
-	f.t.Cleanup(seen.Stop)
+	seen := f.follow(&fleet.ClusterList{}, client.InNamespace(f.workspace), client.MatchingFields{"metadata.name": name})
 	var mu sync.Mutex
 	var reasons []string
 	go func() {
-		for event := range seen.ResultChan() {
+		for event := range seen {
 			cluster, ok := event.Object.(*fleet.Cluster)
 			if !ok {
 				continue

@@ -12,8 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
-	toolswatch "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
@@ -100,24 +98,14 @@ type alarms struct {
 
 func (f fixture) alarms() *alarms {
 	f.t.Helper()
-	watching, err := client.NewWithWatch(f.cluster.Config, client.Options{Scheme: f.Scheme(), Mapper: f.RESTMapper()})
-	f.check(err)
 	a := &alarms{raised: map[string]string{}}
 	for _, list := range []client.ObjectList{&clusterv1beta1.MemberClusterList{}, &fleet.ClusterList{}} {
-		f.check(f.List(context.Background(), list))
-		source := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return watching.Watch(ctx, list.DeepCopyObject().(client.ObjectList), &client.ListOptions{Raw: &options})
-		}}
-		events, err := toolswatch.NewRetryWatcherWithContext(f.t.Context(), list.GetResourceVersion(), source) // a connection may break
-		f.check(err)
-		done := make(chan struct{})
+		events := f.follow(list)
 		go func() {
-			defer close(done)
-			for e := range events.ResultChan() {
+			for e := range events {
 				a.observe(e)
 			}
 		}()
-		f.t.Cleanup(func() { events.Stop(); <-done })
 	}
 	return a
 }

@@ -57,18 +57,14 @@ func (f fixture) admitted(values map[string]string, ids []string) map[string]cre
 // it has granted them.
 func (f fixture) refusals(ids []string) (count func() int) {
 	f.t.Helper()
-	watching, err := client.NewWithWatch(f.cluster.Config, client.Options{Scheme: f.Scheme(), Mapper: f.RESTMapper()})
-	f.check(err)
-	seen, err := watching.Watch(context.Background(), &fleet.ClusterRegistrationList{}, client.InNamespace(f.workspace))
-	f.check(err)
-	f.t.Cleanup(seen.Stop)
+	seen := f.follow(&fleet.ClusterRegistrationList{}, client.InNamespace(f.workspace))
 	of := map[string]bool{}
 	for _, id := range ids {
 		of[id] = true
 	}
 	var refused atomic.Int64
 	go func() {
-		for event := range seen.ResultChan() {
+		for event := range seen {
 			r, ok := event.Object.(*fleet.ClusterRegistration)
 			if ok && of[r.Spec.ClientID] && (r.Status.Reason == "TooManyRequests" || event.Type == "DELETED" && !r.Status.Granted) {
 				refused.Add(1)
