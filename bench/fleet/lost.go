@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"slices"
@@ -92,9 +93,7 @@ func (r *run) arrive(since time.Time) {
 // nameStandby gives the hub the address of a standby with a token, and waits until all members have
 // stored them. It returns the settings of the hub.
 func (r *run) nameStandby(onto testkube.Cluster) string {
-	account, there := standby.ServiceAccount(naming.SystemNamespace), onto.Client(r.t)
-	r.check(there.Create(r.ctx, account))
-	token, err := kube.RequestToken(r.ctx, there.SubResource("token"), account, standby.Life)
+	token, err := standbyToken(r.ctx, onto.Client(r.t))
 	r.check(err)
 	r.check(r.Create(r.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: standby.Secret,
 		Labels: map[string]string{fleet.LabelManaged: "true"}}, StringData: map[string]string{standby.Key: token}}))
@@ -113,6 +112,16 @@ func (r *run) nameStandby(onto testkube.Cluster) string {
 	})
 	r.result.add("lost: all members know the standby after", took.Seconds(), "s")
 	return string(settings)
+}
+
+// standbyToken creates the account of a standby, and issues a token, as muster hub standby-token
+// does.
+func standbyToken(ctx context.Context, there client.Client) (string, error) {
+	account := standby.ServiceAccount(naming.SystemNamespace)
+	if err := there.Create(ctx, account); err != nil {
+		return "", err
+	}
+	return kube.RequestToken(ctx, there.SubResource("token"), account, standby.Life)
 }
 
 // configure replaces the settings of the hub.
