@@ -107,6 +107,7 @@ func (in *run) revokeAndReturn() {
 	in.untilReason(reasons.Revoked)
 	in.change(cluster, func() { delete(cluster.Annotations, clusterv1beta1.AnnotationRevoked) })
 	in.untilReason(reasons.IdentityMissing)
+	in.untilForgotten()
 	in.giveToken(in.hubFront)
 	in.untilTrue(fleet.ConditionReady)
 	in.eventually("the Bundle is ready on the member again", func() error {
@@ -119,9 +120,22 @@ func (in *run) revokeAndReturn() {
 		}
 		return nil
 	})
+	in.untilForgotten()
 	if after, err := in.delivered("web-"); err != nil || after.UID != before.UID {
 		in.t.Errorf("the object is %+v, and was %+v: %v", after.ObjectMeta, before.ObjectMeta, err)
 	}
+}
+
+// untilForgotten waits until the agent has deleted its token, which it keeps for a while.
+func (in *run) untilForgotten() {
+	in.t.Helper()
+	in.eventually("the token is forgotten", func() error {
+		at := client.ObjectKey{Namespace: in.agentNamespace(), Name: naming.AgentBootstrapSecret}
+		if err := in.on.Get(context.Background(), at, &corev1.Secret{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the Secret is there: %w", err)
+		}
+		return nil
+	})
 }
 
 // untilReason waits until the Cluster is not ready for a reason.

@@ -148,6 +148,10 @@ func (in *run) snapshot() (snapshot, []plane) {
 			}
 		}
 		planes[i].objects = slices.DeleteFunc(p.objects, func(o unstructured.Unstructured) bool { return in.known.uids[o.GetUID()] })
+		// of two objects with one name but for a random part, the older one comes first in each run
+		slices.SortStableFunc(planes[i].objects, func(a, b unstructured.Unstructured) int {
+			return a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time)
+		})
 	}
 	made, passed := snapshot{}, superseded(planes)
 	for _, p := range planes {

@@ -34,6 +34,8 @@ func (r *run) lose() {
 	onto := testkube.Start(r.t, r.cluster.Name()+"-standby", "--default-limits")
 	onto.InstallHub(r.t)
 	settings := r.nameStandby(onto)
+	kept := r.everywhere("kept")
+	r.untilReady(kept)
 	key, err := age.GenerateX25519Identity()
 	r.check(err)
 	var file bytes.Buffer
@@ -59,19 +61,20 @@ func (r *run) lose() {
 	r.configure(settings)
 	r.hubs[0].run(r.t, kubeconfig(r.t, onto), strings.Fields(r.options.hubFlags))
 	go r.supervise(r.hubs[0])
-	r.arrive(begun)
-	after, kept := r.clusters(), 0
+	r.arrive(begun, kept)
+	after, same := r.clusters(), 0
 	for clientID, name := range before {
 		if after[clientID] == name {
-			kept++
+			same++
 		}
 	}
-	r.result.add("lost: Clusters kept", float64(kept), "Clusters")
-	r.result.add("lost: Clusters registered anew", float64(len(after)-kept), "Clusters")
+	r.result.add("lost: Clusters kept", float64(same), "Clusters")
+	r.result.add("lost: Clusters registered anew", float64(len(after)-same), "Clusters")
 }
 
-// arrive measures the way of all members to the standby, since the loss of the hub.
-func (r *run) arrive(since time.Time) {
+// arrive measures the way of all members to the standby since the loss of the hub, until a Bundle of
+// before is ready on them.
+func (r *run) arrive(since time.Time, kept *fleet.Bundle) {
 	for _, share := range []struct {
 		name string
 		of   float64
@@ -82,8 +85,8 @@ func (r *run) arrive(since time.Time) {
 		})
 		r.result.add("lost: "+share.name+" at the standby after", time.Since(since).Seconds(), "s")
 	}
-	r.eventually("all Bundles are ready", r.bundlesReady)
-	r.result.add("lost: all Bundles ready after", time.Since(since).Seconds(), "s")
+	r.untilReady(kept)
+	r.result.add("lost: the Bundle ready on all after", time.Since(since).Seconds(), "s")
 	r.settled()
 	if _, s, err := r.leader(); err == nil {
 		r.result.add("lost: members Lost at the end", float64(s.members("Lost")), "members")
@@ -144,16 +147,4 @@ func (r *run) clusters() map[string]string {
 		r.note("%d Clusters have %d client IDs", len(list.Items), len(names))
 	}
 	return names
-}
-
-// bundlesReady reports whether all Bundles of the workspace are ready on their members.
-func (r *run) bundlesReady() bool {
-	var list fleet.BundleList
-	if err := r.List(r.ctx, &list, client.InNamespace(r.workspace)); err != nil {
-		r.note("listing the Bundles: %v", err)
-		return false
-	}
-	return !slices.ContainsFunc(list.Items, func(b fleet.Bundle) bool {
-		return b.Status.Summary.DesiredReady == 0 || b.Status.Summary.Ready < b.Status.Summary.DesiredReady
-	})
 }

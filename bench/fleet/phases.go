@@ -117,11 +117,7 @@ func (r *run) bundle() {
 		return // Bundles are for Clusters
 	}
 	from, before := r.now(), r.deployed.bundles.Load()+r.deployed.failures.Load()
-	b := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: r.workspace, Name: "everywhere"}, Spec: fleet.BundleSpec{
-		Resources: []fleet.BundleResource{{Name: "cm.yaml", Content: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"}},
-		Targets:   []fleet.BundleTarget{{ClusterSelector: &metav1.LabelSelector{}}},
-	}}
-	r.check(r.Create(r.ctx, b))
+	b := r.everywhere("everywhere")
 	members := float64(len(r.members))
 	if r.options.kind == "native" {
 		took := r.eventually("all members have deployed the Bundle", func() bool {
@@ -129,11 +125,7 @@ func (r *run) bundle() {
 			return r.deployed.bundles.Load()+r.deployed.failures.Load()-before >= int64(len(r.members))
 		})
 		r.result.add("bundle: deployed by all", took.Seconds(), "s")
-		want := fmt.Sprintf("%d/%d", len(r.members), len(r.members))
-		r.eventually("the Bundle is ready", func() bool {
-			r.check(r.Get(r.ctx, client.ObjectKeyFromObject(b), b))
-			return b.Status.Display.ReadyClusters == want
-		})
+		r.untilReady(b)
 		r.result.add("bundle: ready on all", time.Since(from.at).Seconds(), "s")
 	}
 	settled := r.settled()
@@ -143,6 +135,25 @@ func (r *run) bundle() {
 	r.costs(from, to, len(r.members))
 	r.check(r.Delete(r.ctx, b))
 	r.settled()
+}
+
+// everywhere creates a Bundle for all members.
+func (r *run) everywhere(name string) *fleet.Bundle {
+	b := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: r.workspace, Name: name}, Spec: fleet.BundleSpec{
+		Resources: []fleet.BundleResource{{Name: "cm.yaml", Content: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"}},
+		Targets:   []fleet.BundleTarget{{ClusterSelector: &metav1.LabelSelector{}}},
+	}}
+	r.check(r.Create(r.ctx, b))
+	return b
+}
+
+// untilReady waits until a Bundle is ready on all members.
+func (r *run) untilReady(b *fleet.Bundle) {
+	want := fmt.Sprintf("%d/%d", len(r.members), len(r.members))
+	r.eventually("Bundle "+b.Name+" is ready", func() bool {
+		r.check(r.Get(r.ctx, client.ObjectKeyFromObject(b), b))
+		return b.Status.Display.ReadyClusters == want
+	})
 }
 
 // agents measures the roll-out of a new version of the agent to all members, in the hub's waves. It

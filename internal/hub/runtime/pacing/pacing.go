@@ -56,7 +56,8 @@ type Pacer struct {
 	log logr.Logger
 
 	mu sync.Mutex
-	// window is the bound. Up to threshold it doubles, above it grows by one for as many deliveries.
+	// window is the bound. Up to threshold, each quick write enlarges it by one. Above it, all of them
+	// together do.
 	window, threshold float64
 	underWay          int
 	waiting           []chan struct{}
