@@ -72,8 +72,8 @@ func (r *run) lose() {
 	r.result.add("lost: Clusters registered anew", float64(len(after)-same), "Clusters")
 }
 
-// arrive measures the way of all members to the standby since the loss of the hub, until a Bundle of
-// before is ready on them.
+// arrive measures the way of all members to the standby since the loss of the hub, until a Bundle
+// from before is ready on them.
 func (r *run) arrive(since time.Time, kept *fleet.Bundle) {
 	for _, share := range []struct {
 		name string
