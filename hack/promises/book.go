@@ -59,16 +59,10 @@ func write(ctx context.Context, run bool, from string) error {
 	}
 	var failed error
 	if run || from != "" {
-		commit, err := describe(ctx)
-		switch {
-		case err != nil:
+		if run {
+			failed = b.run(ctx)
+		} else if err := b.take(from); err != nil {
 			return err
-		case run:
-			failed = b.run(ctx, commit)
-		default:
-			if err := b.take(from, commit); err != nil {
-				return err
-			}
 		}
 		encoded, err := json.MarshalIndent(b.results, "", "  ")
 		if err != nil {

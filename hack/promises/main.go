@@ -17,7 +17,7 @@ import (
 
 func main() {
 	run := flag.Bool("run", false, "run the tests of the promises first, and store their results")
-	from := flag.String("from", "", "file with results of this commit: make test TEST=-results=FILE writes it")
+	from := flag.String("from", "", "take the results from a file: make test TEST=-results=FILE writes it")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

@@ -66,13 +66,13 @@ func TestResultsOfARunOfAllTestsAreStored(t *testing.T) {
 		results:  map[string]result{"TestGone": {Commit: "old"}},
 	}
 	file := filepath.Join(t.TempDir(), "results.json")
-	text := `[{"Package": "a", "Test": "TestHere", "Outcome": "pass", "Seconds": 1.23},
+	text := `{"Commit": "new", "Tests": [{"Package": "a", "Test": "TestHere", "Outcome": "pass", "Seconds": 1.23},
 		{"Package": "a", "Test": "TestAway", "Outcome": "pass"},
-		{"Package": "a", "Test": "TestOfNoPromise", "Outcome": "fail"}]`
+		{"Package": "a", "Test": "TestOfNoPromise", "Outcome": "fail"}]}`
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.take(file, "new"); err != nil {
+	if err := b.take(file); err != nil {
 		t.Fatal(err)
 	}
 	here := b.results["TestHere"]

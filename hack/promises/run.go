@@ -24,7 +24,11 @@ const (
 var outcomes = map[string]string{"pass": passed, "skip": skipped, "fail": failed}
 
 // run runs the tests of all promises, package by package, and stores their results.
-func (b *book) run(ctx context.Context, commit string) error {
+func (b *book) run(ctx context.Context) error {
+	commit, err := describe(ctx)
+	if err != nil {
+		return err
+	}
 	byPackage := b.byPackage()
 	var errs []error
 	for _, pkg := range slices.Sorted(maps.Keys(byPackage)) {
@@ -88,9 +92,9 @@ func newResult(at time.Time, commit string, seconds float64, action string) resu
 	return result{at.UTC().Format(time.DateOnly), commit, math.Round(seconds*10) / 10, outcomes[action]}
 }
 
-// take stores the results of a run of all tests at this commit. A test of a promise without a
+// take stores the results of a run of all tests, with its commit. A test of a promise without a
 // result there keeps its last one.
-func (b *book) take(path, commit string) error {
+func (b *book) take(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
@@ -99,17 +103,20 @@ func (b *book) take(path, commit string) error {
 	if err != nil {
 		return err
 	}
-	var tested []struct {
-		Package, Test, Outcome string
-		Seconds                float64
+	var results struct {
+		Commit string
+		Tests  []struct {
+			Package, Test, Outcome string
+			Seconds                float64
+		}
 	}
-	if err := json.Unmarshal(text, &tested); err != nil {
+	if err := json.Unmarshal(text, &results); err != nil {
 		return fmt.Errorf("reading %s: %w", path, err)
 	}
 	shows := b.byPackage()
-	for _, one := range tested {
+	for _, one := range results.Tests {
 		if slices.Contains(shows["./"+one.Package], one.Test) {
-			b.results[one.Test] = newResult(info.ModTime(), commit, one.Seconds, one.Outcome)
+			b.results[one.Test] = newResult(info.ModTime(), results.Commit, one.Seconds, one.Outcome)
 		}
 	}
 	return nil

@@ -44,8 +44,8 @@ const (
 	waitedAttribute = "waited"
 )
 
-// write writes the result of each test to a file, as JSON.
-func (r *runner) write(path string) error {
+// write writes the commit and the result of each test to a file, as JSON.
+func (r *runner) write(path, commit string) error {
 	type ended struct {
 		Package, Test, Outcome string
 		Seconds                float64
@@ -55,7 +55,7 @@ func (r *runner) write(path string) error {
 		pkg, test, _ := strings.Cut(one.name, " ")
 		all = append(all, ended{pkg, test, one.outcome, one.seconds})
 	}
-	encoded, err := json.MarshalIndent(all, "", "  ")
+	encoded, err := json.MarshalIndent(map[string]any{"Commit": commit, "Tests": all}, "", "  ")
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,10 @@ type options struct {
 // run runs the tests of the options and reports whether a test or a build failed.
 func run(ctx context.Context, o options) (failed bool, err error) {
 	began := time.Now()
+	commit, err := output(ctx, "git", "describe", "--always", "--dirty")
+	if err != nil {
+		return false, err
+	}
 	packages, err := list(ctx)
 	if err != nil {
 		return false, err
@@ -53,7 +57,7 @@ func run(ctx context.Context, o options) (failed bool, err error) {
 	r.runAll(ctx, p.planes, o.parallel)
 	r.report(os.Stdout, childrenUsage(), time.Since(began))
 	if o.results != "" {
-		err = r.write(o.results)
+		err = r.write(o.results, strings.TrimSpace(commit))
 	}
 	return r.failed(), errors.Join(err, ctx.Err())
 }

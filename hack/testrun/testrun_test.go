@@ -250,14 +250,15 @@ func TestOnlyTheRaceDetectorIsCompiledWithCgo(t *testing.T) {
 func TestTheResultOfEachTestIsWritten(t *testing.T) {
 	r := &runner{results: []result{{name: "internal/kube TestClip", outcome: "pass", seconds: 0.5}}}
 	file := filepath.Join(t.TempDir(), "results.json")
-	if err := r.write(file); err != nil {
+	if err := r.write(file, "abc"); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{`"Package": "internal/kube"`, `"Test": "TestClip"`, `"Outcome": "pass"`, `"Seconds": 0.5`} {
+	for _, part := range []string{`"Commit": "abc"`,
+		`"Package": "internal/kube"`, `"Test": "TestClip"`, `"Outcome": "pass"`, `"Seconds": 0.5`} {
 		if !bytes.Contains(text, []byte(part)) {
 			t.Errorf("the file has no %s: %s", part, text)
 		}

@@ -158,7 +158,8 @@ func (p *Pacer) logSpeed() {
 	}
 }
 
-// end ends a delivery once. After the last one, the window has its first size again.
+// end ends a delivery once. After the last one, the window has its first size again. A larger
+// window has it as soon as fewer are under way, so that it does not stay open for a burst.
 func (p *Pacer) end(k key, d *delivery) {
 	if d == nil || d.ended {
 		return
@@ -172,9 +173,12 @@ func (p *Pacer) end(k key, d *delivery) {
 	}
 	p.underWay--
 	p.next()
-	if p.underWay == 0 {
+	switch {
+	case p.underWay == 0:
 		p.window, p.threshold = initial, most
 		p.logSpeed()
+	case p.underWay < initial:
+		p.window = min(p.window, initial)
 	}
 }
 

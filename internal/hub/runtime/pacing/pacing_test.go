@@ -89,6 +89,13 @@ func (p *Pacer) counts() (underWay, unreported, waiting int) {
 	return p.underWay, len(p.unreported), len(p.waiting)
 }
 
+// size returns the window.
+func (p *Pacer) size() float64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.window
+}
+
 // newPaced returns a client of a fleet, and the lines of its log.
 func newPaced(s *fleetOf) (*paced, func() []string) {
 	var mu sync.Mutex
@@ -144,6 +151,38 @@ func TestAQuickFleetIsDeliveredToAtOnce(t *testing.T) {
 		took := deliver(t, c, 5000)
 		if top, total := s.counts(); took > 8*time.Second || top != most || total != initial+5000 || len(log()) != 0 {
 			t.Errorf("%d deliveries took %s, %d at once, and the log is %v", total, took, top, log())
+		}
+		time.Sleep(patience)
+	})
+}
+
+func TestManySmallDeliveriesLeaveNoRoomForABurst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fleetOf{request: 20 * time.Microsecond, reports: time.Second}
+		c, _ := newPaced(s)
+		for i := range 20 * initial { // one after the other, and some always under way
+			d := &fleet.BundleDeployment{}
+			d.Name = fmt.Sprint(i)
+			if err := c.Create(t.Context(), d); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		synctest.Wait()
+		if underWay, _, _ := c.pacer.counts(); underWay == 0 || c.pacer.size() != initial {
+			t.Errorf("with %d under way, the window is %v", underWay, c.pacer.size())
+		}
+		deliver(t, c, 5000)
+		time.Sleep(900 * time.Millisecond) // some of the last ones are under way
+		small := &placement.Work{}
+		small.Name = "small"
+		if err := c.Create(t.Context(), small); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(900 * time.Millisecond)
+		synctest.Wait()
+		if underWay, _, _ := c.pacer.counts(); underWay != 1 || c.pacer.size() != initial {
+			t.Errorf("after a crowd, with %d under way, the window is %v", underWay, c.pacer.size())
 		}
 		time.Sleep(patience)
 	})
@@ -236,8 +275,8 @@ func TestTheSlowWritesOfOneMomentShrinkTheWindowOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newPaced(&fleetOf{request: time.Second, reports: time.Second})
 		deliver(t, c, initial)
-		if c.pacer.window != initial/2 {
-			t.Errorf("the window is %v", c.pacer.window)
+		if size := c.pacer.size(); size != initial/2 {
+			t.Errorf("the window is %v", size)
 		}
 		time.Sleep(patience)
 	})
